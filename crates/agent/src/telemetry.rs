@@ -1,4 +1,4 @@
-//! Ended connections, by kind: rule, the remote end's rack, size. Memory is bounded: each kind takes two
+//! Ended connections, by kind: rule, the remote end's rack, size, and which end sent more. Memory is bounded: each kind takes two
 //! kilobytes, and there are at most [`KINDS_MAX`] of them.
 
 use bus::{FctTimes, Telemetry};
@@ -59,7 +59,8 @@ struct Kind {
     times: FctTimes,
 }
 
-type Key = (String, String, &'static str);
+/// Rule, rack, size, and whether more came than went.
+type Key = (String, String, &'static str, bool);
 
 /// What has ended since the last report.
 #[derive(Debug, Default)]
@@ -76,9 +77,10 @@ impl Ended {
         let us = record.ended.saturating_sub(record.began).as_micros() as u64;
         let carried = record.bytes_acked.max(record.bytes_received);
         let size = SIZES.iter().find(|(under, _)| carried < *under).map_or(LARGEST, |(_, name)| name);
-        let mut key = (names.name(record.rule).to_string(), rack_of(record.remote, racks).to_string(), size);
+        let received = record.bytes_received > record.bytes_acked;
+        let mut key = (names.name(record.rule).to_string(), rack_of(record.remote, racks).to_string(), size, received);
         if self.kinds.len() >= KINDS_MAX && !self.kinds.contains_key(&key) {
-            key = (OTHER.to_string(), OTHER.to_string(), OTHER);
+            key = (OTHER.to_string(), OTHER.to_string(), OTHER, received);
         }
         let kind = self.kinds.entry(key).or_default();
         kind.flows += 1;
@@ -110,10 +112,11 @@ impl Ended {
 
     /// For the report.
     pub fn telemetry(&self) -> Vec<Telemetry> {
-        let row = |((group, rack, size), kind): (&Key, &Kind)| Telemetry {
+        let row = |((group, rack, size, received), kind): (&Key, &Kind)| Telemetry {
             group: group.clone(),
             remote_rack: rack.clone(),
             size: (*size).to_string(),
+            received: *received,
             flows: kind.flows,
             bytes: kind.bytes,
             segments: kind.segments,
@@ -183,6 +186,16 @@ mod tests {
         );
         assert_eq!((rows[1].bytes, rows[1].segments, rows[1].retransmits), (10_004, 4, 2));
         assert_eq!(ended.windows(1).unwrap(), &BTreeMap::from([(20, 3)]));
+    }
+
+    #[test]
+    fn connections_are_counted_apart_by_the_end_that_sent_more() {
+        let mut ended = Ended::default();
+        for bytes_received in [0, 50_000, 50_001, 60_000] {
+            ended.add(&Record { bytes_received, ..record(0, 50_000) }, &Names::default(), &[]);
+        }
+        let flows: BTreeMap<bool, u64> = ended.telemetry().iter().map(|row| (row.received, row.flows)).collect();
+        assert_eq!(flows, BTreeMap::from([(false, 2), (true, 2)]));
     }
 
     #[test]

@@ -435,6 +435,7 @@ fn report(name: &str, utilization: f64) -> Report {
             group: "policy/window".to_string(),
             remote_rack: "rack-7".to_string(),
             size: size.to_string(),
+            received: false,
             flows: 12,
             bytes: 1_200_000,
             segments: 900,

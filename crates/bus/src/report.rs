@@ -102,6 +102,9 @@ pub struct Telemetry {
     pub remote_rack: String,
     /// How much they carried: `under 10 kB`.
     pub size: String,
+    /// Whether more came than went: settings of the other end decided how long they took. An agent that does not say so counts both.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub received: bool,
     /// How many.
     pub flows: u64,
     /// Bytes sent and acknowledged.

@@ -164,6 +164,7 @@ impl Represented {
             group: group.clone(),
             remote_rack: String::new(),
             size: "all".to_string(),
+            received: false,
             flows: ended.flows,
             bytes: ended.bytes,
             segments: ended.segments,

@@ -26,6 +26,15 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// Adds those connections that belong to this end, by which more was `received`, or sent. Retransmissions are counted by senders alone.
+    pub fn add_own(&mut self, kind: &Telemetry, received: bool) {
+        match (kind.received == received, received) {
+            (true, false) => self.add(kind),
+            (true, true) => self.add(&Telemetry { segments: 0, retransmits: 0, ..kind.clone() }),
+            (false, _) => {}
+        }
+    }
+
     /// Adds connections. Sums saturate.
     pub fn add(&mut self, kind: &Telemetry) {
         self.flows = self.flows.saturating_add(kind.flows);

@@ -31,6 +31,8 @@ pub struct Gathered {
     links: usize,
     /// Groups that are kept apart, and pairs of racks.
     names: Names,
+    /// Whether connections belong to the end that received more.
+    where_received: bool,
     /// By host: its connections of which reports came since the last view.
     ended: BTreeMap<String, Ended>,
     /// The last is the current one.
@@ -96,12 +98,20 @@ impl Gathered {
     pub fn new(policy: &Policy) -> Gathered {
         let mut agents = Agents::default();
         agents.follow(policy);
-        Gathered { names: Names::of(policy), periods: [Period::default()].into(), agents, ..Gathered::default() }
+        let where_received = policy.acts_where_received();
+        Gathered {
+            names: Names::of(policy),
+            where_received,
+            periods: [Period::default()].into(),
+            agents,
+            ..Gathered::default()
+        }
     }
 
     /// Another policy is followed from now on; what was counted under the other one is forgotten.
     pub fn adopt(&mut self, policy: &Policy) {
         self.names = Names::of(policy);
+        self.where_received = policy.acts_where_received();
         self.agents.follow(policy);
         self.ended.clear();
         self.stand_by();
@@ -144,7 +154,7 @@ impl Gathered {
             Some(period) => {
                 let did = period.did.entry(host.name.clone()).or_default();
                 for kind in telemetry {
-                    did.add(kind);
+                    did.add_own(kind, self.where_received);
                 }
             }
             None => self.intake.of_other_periods += 1,
@@ -321,6 +331,7 @@ mod tests {
             group: "default".into(),
             remote_rack: "r2".into(),
             size: "under 10 kB".into(),
+            received: false,
             flows: sent,
             bytes: 1_000_000,
             segments: 1000,
@@ -458,6 +469,62 @@ mod tests {
         gathered.take(s(1), &member("h1", bus::Role::Agent, &[]), &report("h1", 1));
         gathered.take(s(1), &member("e", bus::Role::Enforcer, &["h3", "h2"]), &report("h2", 1));
         assert_eq!((gathered.hosts(), gathered.intake().taken), (2, 2));
+    }
+
+    /// What each side of a split is said to have taken, of hosts of which half is treated and all send to all; `set` halves the times of
+    /// connections on which the treated hosts' `end` is.
+    fn compared(set: &str, end: usize) -> [ArmObservation; 2] {
+        let text = format!(
+            "name = \"p\"\nmode = \"enforce\"\nperiod = \"10 s\"\n[[rule]]\nname = \"r\"\nwhen = \"true\"\nset = {set}\n"
+        );
+        let mut gathered = Gathered::new(&Policy::parse("p.toml", &text, policy::Known::default()).unwrap());
+        let names = ["h1", "h2", "h3", "h4"];
+        gathered.begin(1, ["h1", "h2"].into_iter());
+        let pairs = names.iter().enumerate().flat_map(|(from, _)| (0..4).map(move |to| [from, to]));
+        for ends in pairs.filter(|[from, to]| from != to) {
+            let mut times = FctTimes::default();
+            (0..100).for_each(|_| times.record(if ends[end] < 2 { 5000 } else { 10_000 }));
+            // either end reports it, the one as sent and the other as received
+            for (here, received) in [(ends[0], false), (ends[1], true)] {
+                let (segments, fct_us) = (if received { 100 } else { 4000 }, times.bins());
+                let kind = Telemetry {
+                    group: "default".into(),
+                    flows: 100,
+                    segments,
+                    received,
+                    fct_us,
+                    ..Telemetry::default()
+                };
+                let host = Host { name: names[here].into(), ..Host::default() };
+                let report = Report { host, telemetry: vec![kind], of_epoch: Some(1), ..Report::default() };
+                take(&mut gathered, 1, &report.to_bytes());
+            }
+        }
+        gathered.take_arms();
+        gathered.begin(2, std::iter::empty());
+        let mut arms = gathered.take_arms();
+        assert_eq!(arms.len(), 1);
+        arms.remove(0).1
+    }
+
+    #[test]
+    fn a_connection_counts_where_what_is_set_acts_on_it() {
+        for (set, end) in [
+            ("{ initial_cwnd = 20 }", 0),
+            ("{ rto_min = \"20 ms\", delayed_ack_max = \"5 ms\" }", 0),
+            ("{ window_total = \"200 kB\" }", 1),
+            ("{ delayed_ack_max = \"5 ms\", window_clamp = \"64 kB\" }", 1),
+        ] {
+            let arms = compared(set, end);
+            for (arm, us) in arms.iter().zip([5000, 10_000]) {
+                for percentile in [1.0, 50.0, 99.0] {
+                    let took = arm.fct_ns.value_at_percentile(percentile) / 1000;
+                    assert!((us..us * 107 / 100).contains(&took), "{set}: {took} us at {percentile} %");
+                }
+                // six pairs of hosts each: none counts twice
+                assert_eq!((arm.fct_ns.len(), arm.segments), (600, if end == 0 { 24_000 } else { 0 }), "{set}");
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn kind(group: String, remote_rack: String, number: u64) -> Telemetry {
         group,
         remote_rack,
         size: "all".into(),
+        received: false,
         flows: number,
         bytes: number,
         segments: number,

@@ -50,6 +50,12 @@ impl Policy {
         self.rules.iter().map(|rule| rule.hold).max().unwrap_or_default()
     }
 
+    /// Whether all that it sets acts on what a host receives, so that a connection belongs to the end that received more; else it
+    /// belongs to the one that sent more.
+    pub fn acts_where_received(&self) -> bool {
+        !self.rules.is_empty() && !self.rules.iter().any(|rule| rule.set.acts_where_sent())
+    }
+
     /// What is known of an algorithm.
     pub fn algorithm(&self, name: &str) -> Option<&Algorithm> {
         self.algorithms.iter().find(|algorithm| algorithm.name == name)

@@ -137,6 +137,12 @@ macro_rules! or {
 }
 
 impl Settings {
+    /// Whether some of it acts on what a host sends: how long a connection takes is then decided by the end that sends more.
+    pub(crate) fn acts_where_sent(&self) -> bool {
+        Settings { delayed_ack_max: None, window_clamp: None, window_total: None, ..self.clone() }
+            != Settings::default()
+    }
+
     /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Settings::default()

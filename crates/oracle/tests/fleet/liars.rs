@@ -91,6 +91,7 @@ impl Fleet {
             group: "default".into(),
             remote_rack: "r2".into(),
             size: "under 10 kB".into(),
+            received: false,
             flows: 100,
             bytes: segments * 1448,
             segments,
@@ -128,12 +129,6 @@ impl Fleet {
     fn lie(&mut self, i: usize, honest: &Report) -> Report {
         let random = &mut self.random;
         let name = honest.host.name.clone();
-        let number = |random: &mut Random| match random.below(4) {
-            0 => 0,
-            1 => COUNT_MAX,
-            2 => random.below(COUNT_MAX),
-            _ => random.below(10_000),
-        };
         let share = |random: &mut Random| match random.below(3) {
             0 => Some(0.0),
             1 => Some(1.0),
@@ -168,17 +163,7 @@ impl Fleet {
         });
         let links = links.collect();
         let time = |random: &mut Random| Some(Time::from_us(*random.any(&[0, 1, 1_000_000, 3_600_000_000])));
-        let segments = number(random);
-        let kind = Telemetry {
-            group: random.any(&["default", "opentcp1/calm network", "nonsense"]).to_string(),
-            remote_rack: random.any(&["", "r1", "r2", "r9"]).to_string(),
-            size: "all".into(),
-            flows: number(random),
-            bytes: number(random),
-            segments,
-            retransmits: *random.any(&[0, segments]),
-            fct_us: bins(random),
-        };
+        let kind = any_kind(bins(random), random);
         let host = Host {
             name,
             rack: random.any(&["", "r1", "r9"]).to_string(),
@@ -281,6 +266,31 @@ fn weathers(calm: usize, busy: usize) -> Vec<Weather> {
     all.extend(vec![BUSY; busy]);
     all.extend(vec![CALM; calm]);
     all
+}
+
+fn number(random: &mut Random) -> u64 {
+    match random.below(4) {
+        0 => 0,
+        1 => COUNT_MAX,
+        2 => random.below(COUNT_MAX),
+        _ => random.below(10_000),
+    }
+}
+
+/// Connections of a liar.
+fn any_kind(fct_us: Vec<(u32, u32)>, random: &mut Random) -> Telemetry {
+    let segments = number(random);
+    Telemetry {
+        group: random.any(&["default", "opentcp1/calm network", "nonsense"]).to_string(),
+        remote_rack: random.any(&["", "r1", "r2", "r9"]).to_string(),
+        size: "all".into(),
+        received: random.chance(0.5),
+        flows: number(random),
+        bytes: number(random),
+        segments,
+        retransmits: *random.any(&[0, segments]),
+        fct_us,
+    }
 }
 
 #[test]
