@@ -21,7 +21,7 @@ fn an_enforcer_started_by_ip_netns_exec_enforces_and_takes_its_programs_with_it_
     }
     let stopped = world.enforce_by_ip_netns_exec(&["--rule", "cubic"]);
     stopped.stop();
-    assert!(!world.has_xdp());
+    assert!(eventually(|| !world.has_xdp()), "a stopped enforcer's program is still there");
 }
 
 #[test]
