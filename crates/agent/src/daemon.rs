@@ -13,7 +13,7 @@ use crate::measure::{Counters, Traffic, traffic};
 use crate::plan::{Plan, Surroundings};
 use crate::routes::Table;
 use crate::status::Status;
-use crate::telemetry::{Ended, Names};
+use crate::telemetry::{Ended, Names, RttSteps};
 use crate::tuner::Tuner;
 use bus::files::KeyFile;
 use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report};
@@ -50,8 +50,6 @@ const LOOKING: u64 = 4000;
 const RETRY: Time = Time::from_secs(1);
 /// CUEs that are accepted before anything is set.
 const BATCH: usize = 1024;
-/// Steps of the reported round-trip times per doubling.
-const RTT_STEPS: u32 = 4;
 /// From hosts whose data came in so many milliseconds data comes now.
 const HEARD_MS: u32 = 1000;
 /// How long to wait for an earlier agent to end.
@@ -363,7 +361,7 @@ impl Mind {
         let seen = Seen { open: &self.open, ended, routes: &self.routes };
         let in_force = in_force(&self.life.rules(), now, &seen, &mut self.names);
         Report {
-            host: Host { fct: ended.all().percentiles(), ..self.host.clone() },
+            host: self.measured(ended),
             links: self.links.clone(),
             epoch: self.life.highest(),
             of_epoch,
@@ -374,6 +372,15 @@ impl Mind {
             left_out: 0,
             notes: self.notes.clone(),
         }
+    }
+
+    /// What was measured of the host itself. Where connections are short, none may be open just now: RTTs are then those of what has `ended`.
+    fn measured(&self, ended: &Ended) -> Host {
+        let mut host = Host { fct: ended.all().percentiles(), ..self.host.clone() };
+        if host.srtt_us.is_empty() && host.live_flows > Some(0.0) {
+            host.srtt_us = ended.rtts().steps();
+        }
+        host
     }
 
     /// Measures the host's links, from the last report to this one.
@@ -634,14 +641,13 @@ fn send(
     true
 }
 
-/// Smoothed round-trip times in steps of a factor of 2^(1/4): microseconds, and how many connections are at most there.
+/// Smoothed round-trip times, in microseconds, and how many connections are at most there.
 fn rtt_steps(open: &[Connection]) -> Vec<(u32, u32)> {
-    let mut steps = BTreeMap::new();
-    for connection in open.iter().filter(|connection| connection.srtt_us > 0) {
-        let step = (f64::from(connection.srtt_us).log2() * f64::from(RTT_STEPS)).ceil() / f64::from(RTT_STEPS);
-        *steps.entry(step.exp2().round() as u32).or_insert(0) += 1;
+    let mut steps = RttSteps::default();
+    for connection in open {
+        steps.add(connection.srtt_us);
     }
-    steps.into_iter().collect()
+    steps.steps()
 }
 
 /// Inodes of this process's sockets (proc_pid_fd(5)), as socket diagnosis names them.

@@ -16,6 +16,8 @@ const NAMES_MAX: usize = 1024;
 const SIZES: [(u64, &str); 4] =
     [(10_000, "under 10 kB"), (100_000, "under 100 kB"), (1_000_000, "under 1 MB"), (10_000_000, "under 10 MB")];
 const LARGEST: &str = "10 MB and more";
+/// Steps of RTTs for each doubling.
+const STEPS_OF_A_DOUBLING: f64 = 4.0;
 /// Of a connection to which no rule applied.
 const DEFAULT: &str = "default";
 /// Of further kinds.
@@ -49,6 +51,26 @@ impl Names {
     }
 }
 
+/// Smoothed RTTs in steps of a factor of 2^(1/4).
+#[derive(Debug, Default)]
+pub struct RttSteps(BTreeMap<u32, u32>);
+
+impl RttSteps {
+    /// One more, in microseconds; 0: not known.
+    pub fn add(&mut self, us: u32) {
+        if us > 0 {
+            let step = (f64::from(us).log2() * STEPS_OF_A_DOUBLING).ceil() / STEPS_OF_A_DOUBLING;
+            let count = self.0.entry(step.exp2().round() as u32).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Microseconds, and how many are at most there.
+    pub fn steps(&self) -> Vec<(u32, u32)> {
+        self.0.iter().map(|(us, count)| (*us, *count)).collect()
+    }
+}
+
 /// Connections of one kind.
 #[derive(Debug, Default)]
 struct Kind {
@@ -67,6 +89,8 @@ type Key = (String, String, &'static str, bool);
 pub struct Ended {
     kinds: BTreeMap<Key, Kind>,
     all: FctTimes,
+    /// Smoothed RTTs: steps, and how many connections had each.
+    rtts: RttSteps,
     /// By rule: observed initial windows, and how many connections had each.
     windows: BTreeMap<u32, BTreeMap<u32, usize>>,
 }
@@ -91,6 +115,7 @@ impl Ended {
         kind.retransmits += retransmits;
         kind.times.record(us);
         self.all.record(us);
+        self.rtts.add(record.srtt_us);
         let is_known = record.rule as usize <= NAMES_MAX;
         if let Some(segments) = record.initial_cwnd.filter(|_| is_known) {
             let windows = self.windows.entry(record.rule).or_default();
@@ -98,6 +123,11 @@ impl Ended {
                 *windows.entry(segments).or_default() += 1;
             }
         }
+    }
+
+    /// Their smoothed RTTs.
+    pub fn rtts(&self) -> &RttSteps {
+        &self.rtts
     }
 
     /// All completion times.
@@ -186,6 +216,8 @@ mod tests {
         );
         assert_eq!((rows[1].bytes, rows[1].segments, rows[1].retransmits), (10_004, 4, 2));
         assert_eq!(ended.windows(1).unwrap(), &BTreeMap::from([(20, 3)]));
+        // 100 us lies between 2^6.5 = 90.5 and 2^6.75 = 107.6
+        assert_eq!(ended.rtts().steps(), [(108, 4)]);
     }
 
     #[test]

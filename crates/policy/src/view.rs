@@ -125,8 +125,8 @@ pub struct Host {
     /// Of these, retransmissions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
-    /// Smoothed RTTs of the open connections: microseconds, and how many connections are at or under it
-    /// and above the entry before.
+    /// Smoothed RTTs of the open connections, or where none is open just now, of those that ended lately: microseconds, and how many
+    /// connections are at or under it and above the entry before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub srtt_us: Vec<(u32, u32)>,
     /// What it sends.

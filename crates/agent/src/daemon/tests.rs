@@ -136,6 +136,21 @@ fn ended(flows: u32) -> Ended {
 }
 
 #[test]
+fn rtts_are_those_of_open_connections_or_where_none_is_open_just_now_of_ended_ones() {
+    let mut mind = Alone::new().mind;
+    for (live_flows, open, steps) in [
+        (Some(2.5), vec![], vec![(108, 3)]),
+        (Some(2.5), vec![(64, 1)], vec![(64, 1)]),
+        (Some(0.0), vec![], vec![]),
+        (None, vec![], vec![]),
+    ] {
+        mind.host.live_flows = live_flows;
+        mind.host.srtt_us = open;
+        assert_eq!(mind.measured(&ended(3)).srtt_us, steps, "{live_flows:?}");
+    }
+}
+
+#[test]
 fn a_thousand_rejected_cues_fill_no_log() {
     let mut alone = Alone::new();
     for _ in 0..60 {
