@@ -179,8 +179,23 @@ pub struct Outcome {
     pub record: Option<(String, String)>,
     /// The bytes of the answer.
     pub answer: Vec<u8>,
+    /// The user of the token that signed a request of enrolment. An answer may go to its inbox and nowhere else; `None`: nobody has proved
+    /// to have asked, so there is nobody to answer.
+    pub asker: Option<Nkey>,
     /// Who joined or renewed, or why not: for the log.
     pub result: Result<Member, Refusal>,
+}
+
+/// A request of enrolment whose token has signed it.
+struct Asked<'a> {
+    ticket: Card,
+    /// The machine's key, as it is written there.
+    key: String,
+    /// The name that the machine is to have.
+    name: String,
+    /// What the machine has signed, and its signature.
+    signed: &'a [u8],
+    by_machine: &'a [u8; SIGNATURE],
 }
 
 /// Answers enrolments and renewals, with the account's signing key.
@@ -192,8 +207,25 @@ pub struct Authority<'a> {
 impl Authority<'_> {
     /// Answers a request of enrolment.
     pub fn enroll(&self, registry: &Registry, bytes: &[u8], now: UnixTime) -> Outcome {
-        let granted = self.admit(registry, bytes, now);
-        self.outcome(ENROLLED, granted.map(|card| (card.user.member.clone(), Some(card))))
+        let asked = self.opened(bytes);
+        let asker = asked.as_ref().ok().map(|asked| asked.ticket.user.key.clone());
+        let granted = asked.and_then(|asked| self.admit(registry, asked, now));
+        Outcome { asker, ..self.outcome(ENROLLED, granted.map(|card| (card.user.member.clone(), Some(card)))) }
+    }
+
+    /// The text of an entry of the register as it is known here, to be put where the bucket has something else; `None`: it is not known.
+    pub fn known_text(&self, registry: &Registry, key: &Nkey) -> Option<String> {
+        Some(match registry.entry(key)? {
+            Entry::Revoked(revoked) => revoked.text(&self.oracle.signing),
+            Entry::Member(enrolled) => {
+                let member = Member::clone(&enrolled.member);
+                let user = User {
+                    ticket: enrolled.ticket.clone(),
+                    ..User::member(key.clone(), member, enrolled.issued, enrolled.expires)
+                };
+                self.sign(user).jwt
+            }
+        })
     }
 
     /// Answers a member's [`RENEW`], whose key was verified.
@@ -228,22 +260,20 @@ impl Authority<'_> {
         Ok((key.to_string(), revoked.text(&self.oracle.signing)))
     }
 
-    fn admit(&self, registry: &Registry, bytes: &[u8], now: UnixTime) -> Result<Card, Refusal> {
-        let (ticket, key, name) = self.opened(bytes, now)?;
-        let granted = &ticket.user.member;
-        allowed(granted, &name)?;
+    fn admit(&self, registry: &Registry, asked: Asked<'_>, now: UnixTime) -> Result<Card, Refusal> {
+        let (ticket, key) = (&asked.ticket.user, self.machine(&asked, now)?);
+        let granted = &ticket.member;
+        allowed(granted, &asked.name)?;
         let hosts = if granted.role == Role::Enforcer { granted.hosts.clone() } else { Vec::new() };
-        let member = Member { name, role: granted.role, hosts };
-        free(registry, &ticket.user, &member, &key, now)?;
-        let user = User {
-            ticket: ticket.user.ticket.clone(),
-            ..User::member(key, member, now, now.saturating_add(LIFETIME_S))
-        };
+        let member = Member { name: asked.name, role: granted.role, hosts };
+        free(registry, ticket, &member, &key, now)?;
+        let user =
+            User { ticket: ticket.ticket.clone(), ..User::member(key, member, now, now.saturating_add(LIFETIME_S)) };
         Ok(self.sign(user))
     }
 
-    /// The ticket, the machine's key and the name of a request whose signatures are right.
-    fn opened(&self, bytes: &[u8], now: UnixTime) -> Result<(Card, Nkey, String), Refusal> {
+    /// A request that is signed by the key of a token of this fleet, whether that has expired or not.
+    fn opened<'a>(&self, bytes: &'a [u8]) -> Result<Asked<'a>, Refusal> {
         let wrong = |what: &str| Refusal::Request(what.to_string());
         if bytes.len() > REQUEST_MAX {
             return Err(wrong("it is too long"));
@@ -253,7 +283,7 @@ impl Authority<'_> {
         let json = signed.strip_prefix(ENROLL).ok_or(wrong("it is of another kind or version"))?;
         let request: Request = serde_json::from_slice(json).map_err(|_| wrong("its contents are wrong"))?;
         let fleet = &self.oracle.identity.fleet;
-        let ticket = Card::verify(&request.ticket, &fleet.account, &fleet.signing, now);
+        let ticket = Card::read(&request.ticket, &fleet.account, &fleet.signing);
         let ticket = ticket.map_err(|error| Refusal::Ticket(error.to_string()))?;
         if ticket.user.kind != Kind::Ticket || ticket.user.member.role == Role::Oracle {
             return Err(Refusal::Ticket("the JWT of a member, which is none".to_string()));
@@ -261,17 +291,27 @@ impl Authority<'_> {
         if !ticket.user.key.verifies(signed_twice, by_token) {
             return Err(Refusal::Proof("the token's key".to_string()));
         }
-        let key = Nkey::parse(&request.key, NkeyKind::User).map_err(|_| wrong("the machine's key is none"))?;
-        if !key.verifies(signed, by_machine) {
+        Ok(Asked { ticket, key: request.key, name: request.name, signed, by_machine })
+    }
+
+    /// The key of the machine that asks, if it may be one's.
+    fn machine(&self, asked: &Asked<'_>, now: UnixTime) -> Result<Nkey, Refusal> {
+        let wrong = |what: &str| Refusal::Request(what.to_string());
+        let ticket = &asked.ticket.user;
+        if ticket.expires <= now {
+            return Err(Refusal::Ticket(JwtError::Expired { ago: now - ticket.expires }.to_string()));
+        }
+        let key = Nkey::parse(&asked.key, NkeyKind::User).map_err(|_| wrong("the machine's key is none"))?;
+        if !key.verifies(asked.signed, asked.by_machine) {
             return Err(Refusal::Proof("the machine's key".to_string()));
         }
-        if key == ticket.user.key || key == self.oracle.identity.card.user.key {
+        if key == ticket.key || key == self.oracle.identity.card.user.key {
             return Err(wrong("a machine needs a key of its own"));
         }
-        if request.name.len() > NAME_MAX {
+        if asked.name.len() > NAME_MAX {
             return Err(wrong("the name is too long"));
         }
-        Ok((ticket, key, request.name))
+        Ok(key)
     }
 
     fn sign(&self, user: User) -> Card {
@@ -289,7 +329,7 @@ impl Authority<'_> {
         };
         let mut bytes = prefix.to_vec();
         bytes.extend(serde_json::to_vec(&answer).expect("it is plain data"));
-        Outcome { record, answer: bytes, result }
+        Outcome { record, answer: bytes, asker: None, result }
     }
 }
 

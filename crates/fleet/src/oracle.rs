@@ -4,7 +4,8 @@ use crate::files::{FileError, Guard, owned};
 use crate::identity::{Identity, content};
 use crate::keys::Statement;
 use crate::nkey::{Nkey, NkeyKind, SecretNkey};
-use crate::{Card, Role, identity};
+use crate::registry::LIFETIME_S;
+use crate::{Card, Member, Role, UnixTime, User, identity};
 use std::path::Path;
 
 /// The key that signs CUEs.
@@ -74,6 +75,17 @@ impl OracleIdentity {
         let statements = Statement::parse_all(&text).map_err(|error| content(&path, &error))?;
         let first_members = first_members(&folder.join(FIRST_MEMBERS), &identity)?;
         Ok(OracleIdentity { identity, number, signing, operator, system, system_key, statements, first_members })
+    }
+}
+
+impl OracleIdentity {
+    /// The JWT of the user of this key, for a connection that answers newcomers and can do nothing else.
+    pub fn registrar(&self, key: &Nkey, now: UnixTime) -> Card {
+        let own = self.identity.card.member();
+        let member = Member { name: own.name.clone(), role: Role::Oracle, hosts: Vec::new() };
+        let user = User::member(key.clone(), member, now, now.saturating_add(LIFETIME_S));
+        let user = User { number: Some(self.number), ..user };
+        user.issue_registrar(&self.identity.fleet.account, &self.signing)
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// CUEs and period beacons, from the Oracle to all agents and enforcers.
 pub const CUE: &str = "opentcp.cue";
-/// Requests of enrolment, from holders of a token; answered to the request's reply subject.
+/// Requests of enrolment, from holders of a token; answered in the inbox of the token's user.
 pub const ENROLL: &str = "opentcp.enroll";
 /// The bucket of the members: key `U…`, value a [`crate::Card`]'s JWT or a [`crate::Revoked`].
 pub const MEMBERS_BUCKET: &str = "opentcp-members";
@@ -16,8 +16,6 @@ pub const ORACLE_BUCKET: &str = "opentcp-oracle";
 pub const PAYLOAD_MAX: usize = 64 * 1024 + 1024;
 /// Subscriptions of a member: two, and some for reconnecting.
 const SUBSCRIPTIONS_MAX: i64 = 8;
-/// Answers to one request, and for how long they may come, nanoseconds.
-const ANSWER: Responses = Responses { max: 1, ttl: 30_000_000_000 };
 
 /// From the Oracle to one member.
 pub fn to(key: &Nkey) -> String {
@@ -41,6 +39,11 @@ pub fn inbox(key: &Nkey) -> String {
     format!("_INBOX.{key}")
 }
 
+/// Whether this is a reply subject of this user's.
+pub fn is_in_inbox(key: &Nkey, subject: &str) -> bool {
+    subject.strip_prefix(&inbox(key)).is_some_and(|rest| rest.starts_with('.') && rest.len() > 1)
+}
+
 /// Where a system user asks for the account's current JWT; the answer is its text.
 pub fn lookup(account: &Nkey) -> String {
     format!("$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP")
@@ -58,9 +61,6 @@ pub struct Rights {
     /// Subjects that it may subscribe to.
     #[serde(rename = "sub", default)]
     pub subscribe: Subjects,
-    /// Whether it may answer a request on the request's reply subject.
-    #[serde(rename = "resp", default, skip_serializing_if = "Option::is_none")]
-    pub responses: Option<Responses>,
     /// Most subscriptions; -1 is no limit.
     pub subs: i64,
     /// Most bytes of all its messages; -1 is no limit.
@@ -77,15 +77,6 @@ pub struct Subjects {
     pub allow: Vec<String>,
 }
 
-/// Answers to requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Responses {
-    /// To each request.
-    pub max: i64,
-    /// For how long, nanoseconds.
-    pub ttl: i64,
-}
-
 /// What a user of this kind may do.
 pub fn rights(kind: Kind, role: Role, key: &Nkey) -> Rights {
     let (publish, subscribe) = match kind {
@@ -96,7 +87,6 @@ pub fn rights(kind: Kind, role: Role, key: &Nkey) -> Rights {
     Rights {
         publish: Subjects { allow: publish },
         subscribe: Subjects { allow: subscribe },
-        responses: oracle.then_some(ANSWER),
         subs: if oracle { -1 } else { SUBSCRIPTIONS_MAX },
         data: -1,
         payload: PAYLOAD_MAX as i64,
@@ -120,10 +110,22 @@ fn oracle(key: &Nkey) -> (Vec<String>, Vec<String>) {
         publish.extend(bucket_subjects(bucket));
     }
     // an Oracle that waits hears from its leader, and a leader from another: the highest epoch wins
-    let heard = ["cue", "report.*", "collect.*", "request.*", "enroll"];
+    let heard = ["cue", "report.*", "collect.*", "request.*"];
     let mut subscribe: Vec<String> = heard.iter().map(|word| format!("opentcp.{word}")).collect();
     subscribe.push(format!("{}.>", inbox(key)));
     (publish, subscribe)
+}
+
+/// What an Oracle's second user may do, who answers newcomers. Any holder of a token chooses where his answer goes, so this user reaches
+/// inboxes and nothing else: no CUE, no member, no bucket.
+pub fn registrar() -> Rights {
+    Rights {
+        publish: Subjects { allow: vec!["_INBOX.*.>".to_string()] },
+        subscribe: Subjects { allow: vec![ENROLL.to_string()] },
+        subs: SUBSCRIPTIONS_MAX,
+        data: -1,
+        payload: PAYLOAD_MAX as i64,
+    }
 }
 
 /// What a client publishes to in using one key-value bucket.
@@ -153,7 +155,6 @@ pub fn system(key: &Nkey, account: &Nkey) -> Rights {
     Rights {
         publish: Subjects { allow: vec![UPDATE.to_string(), lookup(account)] },
         subscribe: Subjects { allow: vec![format!("{}.>", inbox(key))] },
-        responses: None,
         subs: SUBSCRIPTIONS_MAX,
         data: -1,
         payload: PAYLOAD_MAX as i64,

@@ -89,6 +89,12 @@ impl User {
         Card { user: self, jwt }
     }
 
+    /// The JWT of an Oracle's user that answers newcomers.
+    pub(crate) fn issue_registrar(self, account: &Nkey, signing: &SecretNkey) -> Card {
+        let jwt = encode(&self, rights::registrar(), account, signing);
+        Card { user: self, jwt }
+    }
+
     fn tags(&self) -> Vec<String> {
         let kind = match self.kind {
             Kind::Member => "member",

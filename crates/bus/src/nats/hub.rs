@@ -6,6 +6,7 @@
 //! Enrolment, renewal and revocation are answered here, by the fleet's keys in the Oracle's folder; the Oracle's loop only hears of them.
 
 use super::folder::Folder;
+use super::joining::Joining;
 use super::kv;
 use super::link::{Capacity, Link};
 use super::store::NatsStore;
@@ -16,7 +17,9 @@ use crate::members::Members;
 use crate::sealed::{Key, SEALED_MAX};
 use crate::{BusCounts, BusError, Clock, Hub, MESSAGE_MAX, Notice, Peer, Received, ReplyTo, Store};
 use async_nats::{Client, Message, Subscriber};
-use fleet::{Authority, Card, Entry, Fleet, Nkey, NkeyKind, OracleIdentity, Outcome, Registry};
+use fleet::{
+    Authority, Card, Entry, Fleet, Nkey, NkeyKind, OracleIdentity, Outcome, Registry, RegistryError, SecretNkey, rights,
+};
 use futures_util::StreamExt as _;
 use policy::Gate;
 use std::collections::VecDeque;
@@ -29,6 +32,8 @@ use tokio::time::sleep;
 
 /// Messages that the connection's task may read at once, before the tasks that sort them get a turn: it stops after 128 reads.
 const CAPACITY: Capacity = Capacity { received: 65_536, sent: 1024 };
+/// The same of requests of enrolment.
+const CAPACITY_OF_DOOR: Capacity = Capacity { received: 1024, sent: 64 };
 /// Messages that wait for the Oracle, and their bytes.
 const QUEUE_MAX: usize = 65_536;
 const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -43,6 +48,11 @@ const ORACLES: &str = "oracles";
 /// Requests of enrolment that wait.
 const NEWCOMERS_MAX: usize = 256;
 
+/// Entries of the register that wait to be put right.
+const DAMAGED_MAX: usize = 256;
+/// What the text of a revocation begins with.
+const REVOKED: &[u8] = b"revoked.";
+
 /// What has happened to members, for the log.
 const NOTICES_MAX: usize = 1024;
 
@@ -54,6 +64,8 @@ pub struct NatsHub {
     from: Link,
     /// By which messages go, and by which the register is kept.
     pub(super) out: Link,
+    /// By which newcomers ask and are answered. Its user reaches inboxes and nothing else.
+    door: Link,
     intake: Arc<Intake>,
     notices: Vec<Notice>,
     /// Refusals of token holders and members, of which only the 1st, 2nd, 4th ... is noted: a log is not theirs to fill.
@@ -79,6 +91,8 @@ pub(super) struct State {
     gate: Gate,
     /// Requests of enrolment, and where the answers go.
     newcomers: VecDeque<(String, Vec<u8>)>,
+    /// Entries of the register in whose place the bucket has something that the account did not sign.
+    damaged: VecDeque<Nkey>,
     long: u64,
     /// Nothing comes any more.
     has_ended: bool,
@@ -119,11 +133,21 @@ impl State {
     pub(super) fn learn(&mut self, fleet: &Fleet, text: &str, value: Option<&[u8]>) {
         let Ok(key) = Nkey::parse(text, NkeyKind::User) else { return };
         let is_revoked = self.registry.entry(&key).is_some_and(|entry| matches!(entry, Entry::Revoked(_)));
-        // a server may repeat what the account signed before it revoked the key
-        match value {
-            _ if is_revoked => {}
-            Some(value) => drop(self.registry.put(text, value, fleet)),
-            None => self.registry.remove(text),
+        let is_right = match value {
+            // a server may repeat what the account signed before it revoked the key
+            Some(value) if is_revoked && !value.starts_with(REVOKED) => false,
+            Some(value) => match self.registry.put(text, value, fleet) {
+                Ok(()) | Err(RegistryError::Full) => true,
+                Err(_) => false,
+            },
+            None if is_revoked => true,
+            None => {
+                self.registry.remove(text);
+                true
+            }
+        };
+        if !is_right && self.damaged.len() < DAMAGED_MAX && !self.damaged.contains(&key) {
+            self.damaged.push_back(key.clone());
         }
         match self.registry.member(&key, unix_s()) {
             Ok(enrolled) => {
@@ -158,6 +182,9 @@ impl State {
                 }));
             }
         }
+        if let Some(key) = self.damaged.pop_front() {
+            return Some(Arrived::Damaged(key));
+        }
         let newcomer = self.newcomers.pop_front().map(|(reply, request)| Arrived::Newcomer { reply, request });
         newcomer.or(self.has_ended.then_some(Arrived::End))
     }
@@ -166,7 +193,12 @@ impl State {
 /// What the Oracle's end has to do next.
 enum Arrived {
     Message(Received),
-    Newcomer { reply: String, request: Vec<u8> },
+    Newcomer {
+        reply: String,
+        request: Vec<u8>,
+    },
+    /// Something is in the place of this key's entry of the register.
+    Damaged(Nkey),
     End,
 }
 
@@ -180,7 +212,7 @@ impl Intake {
         loop {
             sleep(TIDY).await;
             let stale = self.lock().registry.stale(unix_s());
-            let Ok(store) = kv::bucket(&client, fleet::rights::MEMBERS_BUCKET).await else { continue };
+            let Ok(store) = kv::bucket(&client, rights::MEMBERS_BUCKET).await else { continue };
             for key in stale {
                 if store.purge(key.as_str()).await.is_ok() {
                     self.lock().registry.remove(key.as_str());
@@ -214,6 +246,7 @@ impl NatsHub {
         let folder = Arc::new(Folder::open(folder)?);
         let from = Link::join(folder.joining()?, CAPACITY)?;
         let out = from.beside(folder.joining()?, CAPACITY)?;
+        let door = from.beside(registrar(&folder, &oracle)?, CAPACITY_OF_DOOR)?;
         let state = State {
             clock: Clock::begin(),
             members: Members::default(),
@@ -222,6 +255,7 @@ impl NatsHub {
             bytes: 0,
             gate: Gate::new(folder.oracle_keys()?, policy::Identity::default(), None),
             newcomers: VecDeque::new(),
+            damaged: VecDeque::new(),
             long: 0,
             has_ended: false,
         };
@@ -232,23 +266,23 @@ impl NatsHub {
             let pump = intake.clone().pump(messages, |state, message| state.sort(&message));
             from.spawn(unconstrained(pump));
         }
-        let heard = from.subscribe(fleet::rights::CUE)?;
+        let heard = from.subscribe(rights::CUE)?;
         from.spawn(intake.clone().pump(heard, |state, message| state.hear(&message.payload)));
-        let newcomers = from.subscribe_as_one_of(ORACLES, fleet::rights::ENROLL)?;
-        from.spawn(intake.clone().pump(newcomers, State::newcomer));
+        let newcomers = door.subscribe_as_one_of(ORACLES, rights::ENROLL)?;
+        door.spawn(intake.clone().pump(newcomers, State::newcomer));
         let (taking, of) = (intake.clone(), oracle.identity.fleet.clone());
         let take = move |key: &str, value: Option<&[u8]>| taking.lock().learn(&of, key, value);
         let first = oracle.first_members.iter().map(|card| (card.user.key.to_string(), card.jwt.clone())).collect();
-        out.spawn(kv::watch(out.client().clone(), fleet::rights::MEMBERS_BUCKET, first, take));
+        out.spawn(kv::watch(out.client().clone(), rights::MEMBERS_BUCKET, first, take));
         out.spawn(intake.clone().tidy(out.client().clone()));
-        Ok(NatsHub { folder, oracle, from, out, intake, notices: Vec::new(), refusals: 0, closed_until: None })
+        Ok(NatsHub { folder, oracle, from, out, door, intake, notices: Vec::new(), refusals: 0, closed_until: None })
     }
 }
 
 impl NatsHub {
     /// Whether a server is connected now.
     pub fn is_connected(&self) -> bool {
-        self.from.is_connected() && self.out.is_connected()
+        self.from.is_connected() && self.out.is_connected() && self.door.is_connected()
     }
 
     /// Enters a member into the register, from which all Oracles know it.
@@ -265,14 +299,14 @@ impl NatsHub {
         state.learn(&self.oracle.identity.fleet, key, Some(value.as_bytes()));
         let nkey = Nkey::parse(key, NkeyKind::User).map_err(|error| error.to_string())?;
         if state.registry.entry(&nkey).is_some_and(|entry| matches!(entry, Entry::Revoked(_)))
-            && !value.starts_with("revoked.")
+            && !value.as_bytes().starts_with(REVOKED)
         {
             return Err("this key was revoked".to_string());
         }
         drop(state);
         let (client, value) = (self.out.client().clone(), value.to_string());
         let put = async {
-            let store = kv::bucket(&client, fleet::rights::MEMBERS_BUCKET).await?;
+            let store = kv::bucket(&client, rights::MEMBERS_BUCKET).await?;
             store.put(key, value.into()).await.map(drop).map_err(|error| error.to_string())
         };
         self.out.reach(REGISTER)?;
@@ -311,6 +345,44 @@ impl NatsHub {
         Some(outcome.answer)
     }
 
+    /// Answers a newcomer, if the answer is for the one who has signed the request: else whoever holds a token would choose where an Oracle
+    /// writes. Who gets no answer asks once more.
+    fn welcome(&mut self, reply: &str, outcome: Outcome) -> Result<(), BusError> {
+        let is_own = outcome.asker.as_ref().is_some_and(|asker| rights::is_in_inbox(asker, reply));
+        if !is_own {
+            let elsewhere = "its answer is to go elsewhere than to the inbox of its token's user";
+            let why = outcome.result.err().map_or_else(|| elsewhere.to_string(), |refusal| refusal.to_string());
+            self.refuse(&format!("a request of enrolment, without an answer: {why}"));
+            return Ok(());
+        }
+        match self.grant("enrolled", outcome) {
+            Some(answer) => sent(self.door.publish(reply, answer)),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts an entry of the register right in whose place something else is: by what this Oracle knows, or for a member that came with the
+    /// fleet by what it came with. If neither is known, it is as if there were no entry.
+    fn mend(&mut self, key: &Nkey) {
+        if self.closed_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        let text = Authority { oracle: &self.oracle }.known_text(&self.intake.lock().registry, key);
+        let first = self.oracle.first_members.iter().find(|card| card.user.key == *key);
+        let Some(text) = text.or_else(|| first.map(|card| card.jwt.clone())) else {
+            return self.note("damaged", format!("the register's entry of {key} is not one of this fleet's: ignored"));
+        };
+        match self.record(key.as_str(), &text) {
+            Ok(()) => {
+                self.note("repaired", format!("the register's entry of {key}, which something else had replaced"));
+            }
+            Err(why) => {
+                self.refuse(&format!("the register's entry of {key} is damaged and cannot be put right: {why}"));
+                self.closed_until = Some(Instant::now() + CLOSED);
+            }
+        }
+    }
+
     fn refuse(&mut self, why: &str) {
         self.refusals += 1;
         if self.refusals.is_power_of_two() {
@@ -324,10 +396,10 @@ impl NatsHub {
         let (key, outcome) = match arrived {
             Arrived::Newcomer { reply, request } => {
                 let outcome = authority.enroll(&self.intake.lock().registry, &request, unix_s());
-                // who gets no answer asks once more. The server lets pass an answer by the connection to which the question went
-                if let Some(answer) = self.grant("enrolled", outcome) {
-                    sent(self.from.publish(&reply, answer))?;
-                }
+                return self.welcome(&reply, outcome).map(|()| None);
+            }
+            Arrived::Damaged(key) => {
+                self.mend(&key);
                 return Ok(None);
             }
             Arrived::Message(Received { bytes, from, reply: ReplyTo::Member(key) }) => match Kind::of(&bytes) {
@@ -342,8 +414,10 @@ impl NatsHub {
             Arrived::Message(received) => return Ok(Some(received)),
             Arrived::End => return Err(BusError::Gone),
         };
-        if let Some(answer) = outcome {
-            self.answer(&ReplyTo::Member(key), &answer)?;
+        match outcome.map(|answer| self.answer(&ReplyTo::Member(key), &answer)) {
+            // what is done for one member ends nothing for the others
+            None | Some(Ok(()) | Err(BusError::Long(_))) => {}
+            Some(Err(error)) => return Err(error),
         }
         Ok(None)
     }
@@ -351,19 +425,19 @@ impl NatsHub {
 
 impl Hub for NatsHub {
     fn trouble(&self) -> Option<String> {
-        self.from.trouble().or_else(|| self.out.trouble())
+        self.from.trouble().or_else(|| self.out.trouble()).or_else(|| self.door.trouble())
     }
 
     fn send(&mut self, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
-        sent(self.out.publish(fleet::rights::CUE, message.to_vec()))
+        sent(self.out.publish(rights::CUE, message.to_vec()))
     }
 
     fn answer(&mut self, to: &ReplyTo, message: &[u8]) -> Result<(), BusError> {
         fits(message)?;
         let ReplyTo::Member(key) = to else { return Ok(()) };
         let Ok(key) = Nkey::user(*key) else { return Ok(()) };
-        sent(self.out.publish(&fleet::rights::to(&key), message.to_vec()))
+        sent(self.out.publish(&rights::to(&key), message.to_vec()))
     }
 
     fn receive(&mut self, wait: Duration) -> Result<Option<Received>, BusError> {
@@ -412,6 +486,16 @@ impl Hub for NatsHub {
             rejected: state.members.rejected(),
         }
     }
+}
+
+/// What the connection for newcomers needs: a user of its own, made for this process.
+fn registrar(folder: &Folder, oracle: &OracleIdentity) -> Result<Joining, BusError> {
+    let seed = SecretNkey::generate(NkeyKind::User).map_err(|error| folder.broken(&error.to_string()))?;
+    let (name, inbox) = (format!("opentcp newcomers {}", folder.member().name), rights::inbox(seed.public()));
+    let oracle = oracle.clone();
+    // a JWT of now for each connection: the last one may have expired
+    let credentials = move || Ok((oracle.registrar(seed.public(), unix_s()).jwt, seed.clone()));
+    folder.joining_as(name, inbox, Box::new(credentials))
 }
 
 /// What has no room, or no server, is lost: the next period sends anew.

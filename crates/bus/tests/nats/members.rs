@@ -76,6 +76,71 @@ fn a_token_makes_a_machine_a_member() {
 }
 
 #[test]
+fn an_oracle_answers_newcomers_in_the_inbox_of_their_token_alone() {
+    let Some(site) = Site::new() else { return };
+    let text = token(&site, Role::Agent, &["h1"], Some(1));
+    let token = Token::parse(&text, now()).unwrap();
+    let (own, other) = (fleet::rights::inbox(token.seed.public()), site.identity("h2", Role::Agent, &[]));
+    let request = fleet::request(&token, &other.seed, "h1").unwrap();
+    let mut store = NatsStore::open(&site.folder("oracle-0")).unwrap();
+    assert_eq!(store.put("lease", b"held", None).unwrap(), Some(1));
+    let ((), mut hub, noticed) = with_oracle(&site, site.hub(), || {
+        let holder = Identity { card: token.ticket.clone(), seed: token.seed.clone(), ..site.oracle.identity.clone() };
+        let raw = Raw::connect(&site, &holder);
+        let elsewhere = [
+            "$KV.opentcp-oracle.lease".to_string(),
+            format!("$KV.opentcp-members.{}", site.oracle.first_members[0].user.key),
+            fleet::rights::CUE.to_string(),
+            fleet::rights::inbox(other.seed.public()) + ".a",
+        ];
+        for subject in &elsewhere {
+            // neither what nobody has signed, nor what is in order
+            raw.ask(fleet::rights::ENROLL, subject, b"x");
+            raw.ask(fleet::rights::ENROLL, subject, &request);
+        }
+        // the requests before are handled by now, and the token's one use is still free
+        assert!(!raw.is_answered(fleet::rights::ENROLL, &format!("{own}.a"), b"x", Duration::from_millis(300)));
+        assert_eq!(enroll(&text, "h1", &site.folder("machines/h1"), WAIT).unwrap().card.member().name, "h1");
+    });
+    assert_eq!(store.get("lease").unwrap(), Some(Entry { value: b"held".to_vec(), revision: 1 }));
+    assert!(noticed.iter().any(|line| line.contains("elsewhere")), "{noticed:?}");
+    let mut operator = NatsBus::join(&site.folder("operator")).unwrap();
+    bus::Bus::heard(&mut operator, 7);
+    sent(&mut operator, &mut hub, &[bus::kind::REQUEST, b"{}"].concat());
+}
+
+#[test]
+fn an_entry_of_the_register_that_is_damaged_is_put_right() {
+    let Some(site) = Site::new() else { return };
+    let mut hub = site.hub();
+    let member = site.identity("h1", Role::Agent, &[]);
+    hub.enter(&member.card).unwrap();
+    let operator = &site.oracle.first_members[0];
+    let raw = Raw::connect(&site, &site.oracle.identity);
+    let damage = |key: &fleet::Nkey| raw.publish(&format!("$KV.opentcp-members.{key}"), b"opentcp enrolled\0{}");
+    let unknown = site.identity("h3", Role::Agent, &[]).card.user.key;
+    for key in [&member.card.user.key, &operator.user.key, &unknown] {
+        damage(key);
+    }
+    let mut noticed = Vec::new();
+    until("two are put right and one is ignored", || {
+        assert_eq!(hub.receive(SHORT).unwrap(), None);
+        noticed.extend(hub.notices().into_iter().map(|notice| notice.what));
+        noticed.len() >= 3
+    });
+    noticed.sort_unstable();
+    assert_eq!(noticed, ["damaged", "repaired", "repaired"]);
+    // an Oracle that begins now finds them, but for what is damaged while no Oracle is there
+    drop(hub);
+    damage(&operator.user.key);
+    let mut hub = site.hub();
+    all_until(&mut hub, "both are known", |hub, _| hub.counts().peers == 2);
+    let mut agent = NatsBus::join(&site.saved(&member)).unwrap();
+    bus::Bus::heard(&mut agent, 7);
+    assert_eq!(name(&sent(&mut agent, &mut hub, &report("h1"))), "h1");
+}
+
+#[test]
 fn machines_enrol_at_the_same_time_with_one_token() {
     const MACHINES: usize = 16;
     let Some(site) = Site::new() else { return };

@@ -147,6 +147,24 @@ impl Raw {
         });
     }
 
+    /// Publishes a request whose answer is to go to `reply`.
+    pub fn ask(&self, subject: &str, reply: &str, bytes: &[u8]) {
+        let (subject, reply, bytes) = (subject.to_string(), reply.to_string(), bytes.to_vec());
+        self.runtime.block_on(async {
+            self.client.publish_with_reply(subject, reply, bytes.into()).await.unwrap();
+            let _ = self.client.flush().await;
+        });
+    }
+
+    /// The same; whether anything comes there within this time.
+    pub fn is_answered(&self, subject: &str, reply: &str, bytes: &[u8], within: Duration) -> bool {
+        let heard = self.client.subscribe(reply.to_string());
+        let mut heard = self.runtime.block_on(heard).unwrap();
+        self.ask(subject, reply, bytes);
+        let next = async { tokio::time::timeout(within, heard.next()).await.is_ok() };
+        self.runtime.block_on(next)
+    }
+
     /// Whether it hears anything at a subject within this time.
     pub fn hears(&self, subject: &str, within: Duration) -> bool {
         self.runtime.block_on(async {

@@ -65,6 +65,60 @@ pub fn machine() -> SecretNkey {
 }
 
 #[test]
+fn who_has_signed_a_request_with_its_token_and_nobody_else_has_asked() {
+    let mut court = Court::new();
+    let (token, own) = (court.limited(Role::Agent, &["h1"], Some(1)), machine());
+    let request = fleet::request(&token, &own, "h1").unwrap();
+    let asker = |court: &Court, request: &[u8]| court.answer(request).asker;
+    assert_eq!(asker(&court, &request).as_ref(), Some(token.seed.public()));
+    // by the last byte the token's signature is another's
+    let mut forged = request.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    for none in [&b"x"[..], b"", &request[..request.len() - 1], &request[1..], &forged] {
+        assert_eq!(asker(&court, none), None);
+    }
+    // who is refused learns why: the token is used up, then expired
+    court.enroll(&token, &own, "h1").unwrap();
+    assert!(matches!(court.enroll(&token, &machine(), "h1"), Err(Refusal::Taken { .. } | Refusal::Used(1))));
+    court.now += 4000;
+    assert!(matches!(court.answer(&request).result, Err(Refusal::Ticket(_))));
+    assert_eq!(asker(&court, &request).as_ref(), Some(token.seed.public()));
+    let (inbox, other) = (fleet::rights::inbox(token.seed.public()), fleet::rights::inbox(own.public()));
+    for (subject, is_own) in [
+        (format!("{inbox}.a"), true),
+        (format!("{inbox}.a.b"), true),
+        (format!("{inbox}x.a"), false),
+        (format!("{inbox}."), false),
+        (inbox.clone(), false),
+        (format!("{other}.a"), false),
+        ("$KV.opentcp-oracle.lease".to_string(), false),
+    ] {
+        assert_eq!(fleet::rights::is_in_inbox(token.seed.public(), &subject), is_own, "{subject}");
+    }
+}
+
+#[test]
+fn an_entry_that_is_known_can_be_written_anew() {
+    let mut court = Court::new();
+    let (token, own) = (court.token(Role::Enforcer, &["h1", "h2"]), machine());
+    court.enroll(&token, &own, "e1").unwrap();
+    let key = own.public().clone();
+    let entry = court.registry.entry(&key).cloned();
+    let text = |court: &Court| Authority { oracle: &court.oracle }.known_text(&court.registry, &key);
+    let written = text(&court).unwrap();
+    let put = |court: &mut Court, text: &str| {
+        court.registry.put(key.as_str(), text.as_bytes(), &court.oracle.identity.fleet).unwrap();
+    };
+    put(&mut court, &written);
+    assert_eq!(court.registry.entry(&key).cloned(), entry, "the same member, ticket and term");
+    court.revoke(&key);
+    let (entry, revoked) = (court.registry.entry(&key).cloned(), text(&court).unwrap());
+    put(&mut court, &revoked);
+    assert_eq!(court.registry.entry(&key).cloned(), entry);
+    assert_eq!(Authority { oracle: &court.oracle }.known_text(&court.registry, machine().public()), None);
+}
+
+#[test]
 fn each_role_enrols_and_is_then_known() {
     let mut court = Court::new();
     for role in Role::ENROLLED {

@@ -104,6 +104,29 @@ fn each_role_may_use_its_own_subjects_and_no_others() {
     });
 }
 
+#[test]
+fn who_answers_newcomers_reaches_inboxes_and_nothing_else() {
+    let made = Made::new();
+    let Some(nats) = Nats::start(&made) else { return };
+    run(async {
+        let seed = SecretNkey::generate(NkeyKind::User).unwrap();
+        let card = made.oracle().registrar(seed.public(), now());
+        let registrar = nats.join(&Identity { card, seed: seed.clone(), ..made.oracle().identity }).await;
+        registrar.client.queue_subscribe(ENROLL, "oracles".into()).await.unwrap();
+        registrar.client.publish(format!("{}.a", rights::inbox(seed.public())), "x".into()).await.unwrap();
+        assert_eq!(registrar.refusals().await, Vec::<String>::new());
+        let mut expected = Vec::new();
+        let buckets = [MEMBERS_BUCKET, ORACLE_BUCKET].map(|bucket| format!("$KV.{bucket}.lease"));
+        let others = ["opentcp.cue", "opentcp.to.a", "opentcp.request.a", ENROLL, "$JS.API.INFO"].map(str::to_string);
+        for subject in others.into_iter().chain(buckets) {
+            registrar.client.publish(subject.clone(), "x".into()).await.unwrap();
+            expected.push(format!("Publish to \"{subject}\""));
+        }
+        let refused = registrar.refusals_until(|all| all.len() >= expected.len()).await;
+        assert_eq!(violations(&refused), sorted(expected));
+    });
+}
+
 /// What the server did not permit, according to its refusals.
 fn violations(refusals: &[String]) -> Vec<String> {
     let words = "permissions violation for ";
