@@ -49,7 +49,27 @@ pub struct Located {
     pub help: Option<String>,
     text: Arc<str>,
     span: (usize, usize),
+    /// What is shown of the text, if its lines are too long to be shown whole.
+    cut: Option<Cut>,
 }
+
+/// The line of a mistake and its neighbours, cut around the mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cut {
+    text: String,
+    span: (usize, usize),
+    /// The number of its first line, from 0.
+    first: usize,
+}
+
+/// A line of more characters than this is cut: a terminal cannot show it, and a renderer of columns fails at 65,535.
+const LINE_MAX: usize = 240;
+/// Characters that are shown before a mistake in such a line ...
+const BEFORE: usize = 40;
+/// ... and from its beginning on.
+const BEHIND: usize = 80;
+/// In place of what was cut.
+const ELLIPSIS: char = '…';
 
 impl Diagnostic {
     /// Of problems whose places are in `sources`.
@@ -66,7 +86,9 @@ impl Diagnostic {
     pub fn unreadable(what: &str, name: &str, error: &std::io::Error) -> Diagnostic {
         let message = format!("cannot read the {what} `{name}`: {error}");
         let (file, text) = (name.to_string(), "".into());
-        Diagnostic { problems: vec![Located { file, line: 1, column: 1, message, help: None, text, span: (0, 0) }] }
+        Diagnostic {
+            problems: vec![Located { file, line: 1, column: 1, message, help: None, text, span: (0, 0), cut: None }],
+        }
     }
 
     /// The problems, in the order of the file.
@@ -113,7 +135,8 @@ impl miette::Diagnostic for Located {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let span = LabeledSpan::underline(SourceSpan::from(self.span));
+        let span = self.cut.as_ref().map_or(self.span, |cut| cut.span);
+        let span = LabeledSpan::underline(SourceSpan::from(span));
         if self.text.is_empty() { None } else { Some(Box::new(std::iter::once(span))) }
     }
 }
@@ -125,13 +148,20 @@ impl miette::SourceCode for Located {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn miette::SpanContents<'a> + 'a>, miette::MietteError> {
-        let contents = self.text.as_ref().read_span(span, before, after)?;
+        let text = self.cut.as_ref().map_or(&*self.text, |cut| &cut.text);
+        let contents = text.read_span(span, before, after)?;
+        let (line, column) = match &self.cut {
+            // the place's own column is that of the whole line
+            Some(cut) if before == 0 => (cut.first + contents.line(), self.column - 1),
+            Some(cut) => (cut.first + contents.line(), contents.column()),
+            None => (contents.line(), contents.column()),
+        };
         Ok(Box::new(miette::MietteSpanContents::new_named(
             self.file.clone(),
             contents.data(),
             *contents.span(),
-            contents.line(),
-            contents.column(),
+            line,
+            column,
             contents.line_count(),
         )))
     }
@@ -148,6 +178,7 @@ fn locate(problem: Problem, sources: &[Source]) -> Located {
     // A table's span can cover many lines; its first line says enough.
     let end = text[start..end].find('\n').map_or(end, |newline| start + newline);
     let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let cut = cut(&text, line_start, (start, end - start));
     Located {
         file: name,
         line: text[..start].matches('\n').count() + 1,
@@ -156,6 +187,45 @@ fn locate(problem: Problem, sources: &[Source]) -> Located {
         help: problem.help,
         text,
         span: (start, end - start),
+        cut,
+    }
+}
+
+/// The lines around a mistake, if one of them is too long.
+fn cut(text: &str, line_start: usize, (start, length): (usize, usize)) -> Option<Cut> {
+    let before = text[..line_start].strip_suffix('\n').map(|text| &text[text.rfind('\n').map_or(0, |at| at + 1)..]);
+    let mut rest = text[line_start..].split('\n');
+    let (line, after) = (rest.next().unwrap_or_default(), rest.next());
+    let is_long = |line: &str| line.chars().nth(LINE_MAX).is_some();
+    if ![before, Some(line), after].into_iter().flatten().any(is_long) {
+        return None;
+    }
+    let mut shown = before.map_or_else(String::new, |line| beginning(line) + "\n");
+    let (left, right) = line.split_at(start - line_start);
+    let from = left.char_indices().rev().nth(BEFORE - 1).map_or(0, |(at, _)| at);
+    if from > 0 {
+        shown.push(ELLIPSIS);
+    }
+    shown.push_str(&left[from..]);
+    let place = shown.len();
+    let right_shown = right.char_indices().nth(BEHIND).map_or(right, |(at, _)| &right[..at]);
+    shown.push_str(right_shown);
+    if right_shown.len() < right.len() {
+        shown.push(ELLIPSIS);
+    }
+    if let Some(line) = after {
+        shown.push('\n');
+        shown.push_str(&beginning(line));
+    }
+    let first = text[..line_start].matches('\n').count() - usize::from(before.is_some());
+    Some(Cut { text: shown, span: (place, length.min(right_shown.len())), first })
+}
+
+/// As much of a line as is shown where no mistake is in it.
+fn beginning(line: &str) -> String {
+    match line.char_indices().nth(BEFORE + BEHIND) {
+        Some((at, _)) => format!("{}{ELLIPSIS}", &line[..at]),
+        None => line.to_string(),
     }
 }
 

@@ -72,6 +72,28 @@ fn a_message_shows_the_line_with_its_neighbours_and_marks_the_place() {
 }
 
 #[test]
+fn a_long_line_is_cut_around_the_mistake() {
+    // columns of a renderer are numbers of 16 bits: 17,000 tabs are 68,000 columns
+    for filler in ["\t", "x", "ü", "好"] {
+        let line = format!("x = {}@{}", filler.repeat(17_000), filler.repeat(70_000));
+        let text = format!("one = 1\n{}\n{line}\n{line}\n", filler.repeat(70_000));
+        let at = text.find('@').expect("it is there");
+        let diagnostic = Diagnostic::new(vec![problem("odd", 0, at..at + 1)], &[source("a.toml", &text)]);
+        let (shown, found) = (diagnostic.to_string(), &diagnostic.problems()[0]);
+        assert_eq!((found.line, found.column), (3, 17_005));
+        assert!(shown.contains("[a.toml:3:17005]"), "{shown}");
+        assert!(shown.contains("3 │ …") && shown.contains('@') && shown.contains("4 │ x = "), "{shown}");
+        assert!(!shown.contains("one = 1") && shown.chars().count() < 4000, "{shown}");
+        // a mistake that is as long as the line, and one at its end
+        let end = text.len() - 1;
+        for span in [at..end, end..end, text.find("x = ").expect("it is there")..end, 8..9, 0..1] {
+            let shown = Diagnostic::new(vec![problem("odd", 0, span)], &[source("a.toml", &text)]).to_string();
+            assert!(shown.chars().count() < 4000, "{shown}");
+        }
+    }
+}
+
+#[test]
 fn colours_are_for_a_terminal_alone() {
     let diagnostic = Diagnostic::new(vec![problem("odd", 0, 0..1)], &[source("a.toml", "a = 1")]);
     let escape = '\u{1b}';
