@@ -11,6 +11,7 @@ use bus::{Ask, Outcome, Peer, Received, Refusal, Reply, Request, Role, Target};
 use policy::{Comparison, Decided, History, Policy, Progress, decide};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use units::Time;
 
 /// Longest part of a view in an answer, bytes: its quotation marks take two there.
@@ -119,7 +120,7 @@ pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -
         Peer::Member(member) => member.name.clone(),
     };
     let outcome = if message.from.is(Role::Operator) {
-        answer(daemon, &request.ask, &by, say)
+        unharmed(|| answer(daemon, &request.ask, &by, say))
     } else {
         Err(input(format!("{by} is no operator; enrol it with the role operator")))
     };
@@ -139,6 +140,14 @@ pub(crate) fn take(daemon: &mut Daemon, message: &Received, say: &mut Say<'_>) -
         outcome
     });
     Some(Reply { id: request.id, outcome }.to_bytes())
+}
+
+/// Does something for a client, who learns of a fault of this program; nobody else is harmed by it.
+fn unharmed<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let why = "the Oracle failed on this request, by a fault of its own; its log has the place".to_string();
+        Err(Refusal { why, is_input: false })
+    })
 }
 
 fn command(ask: &Ask) -> &'static str {
@@ -381,4 +390,17 @@ pub(crate) fn on_time(daemon: &mut Daemon, say: &mut Say<'_>) -> Result<(), Orac
     let until = daemon.paused().and_then(|pause| pause.until_s).filter(|_| daemon.is_leading());
     let is_over = until.is_some_and(|until| until <= now().as_second());
     if is_over { resume(daemon, "", "the pause is over", say) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_what_is_done_for_a_client_ends_nothing() {
+        let refusal = unharmed(|| -> Result<(), Refusal> { panic!("as meant") }).unwrap_err();
+        assert!(!refusal.is_input && refusal.why.contains("fault of its own"), "{}", refusal.why);
+        assert_eq!(unharmed(|| Ok(1)).unwrap_or(0), 1);
+        assert!(unharmed(|| -> Result<(), Refusal> { Err(input("odd".into())) }).unwrap_err().is_input);
+    }
 }
