@@ -192,6 +192,8 @@ pub struct Notice {
 pub struct BusCounts {
     /// Other ends, now.
     pub peers: usize,
+    /// Hosts for which somebody may report, whether connected or not; 0: the transport does not know.
+    pub reporters: usize,
     /// Agents that were dropped because they did not read.
     pub slow: u64,
     /// Messages that were longer than [`MESSAGE_MAX`]; their senders were dropped.

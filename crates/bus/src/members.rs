@@ -167,6 +167,16 @@ impl Members {
         self.states.len()
     }
 
+    /// Hosts for which a member may report.
+    pub fn reporters(&self) -> usize {
+        let hosts = |member: &Member| match member.role {
+            Role::Agent => 1,
+            Role::Enforcer => member.hosts.len(),
+            Role::Collector | Role::Operator | Role::Oracle => 0,
+        };
+        self.states.values().map(|state| hosts(&state.member)).sum()
+    }
+
     /// An epoch of this fleet: messages that name it, or one of the two before it, are new.
     pub fn epoch(&mut self, epoch: u64) {
         if let Err(at) = self.epochs.binary_search(&epoch) {

@@ -5,7 +5,7 @@ use crate::board::Board;
 use crate::commands;
 use crate::config::{Config, Event, LeaseAt, OracleError};
 use crate::gather::Gathered;
-use crate::lease::{Lease, LeaseError, Shared, Standing};
+use crate::lease::{Lease, Shared, Standing};
 use crate::links::Links;
 use crate::memory::{Memory, Pause};
 use crate::overview::{Overview, clipped};
@@ -25,6 +25,8 @@ use units::Time;
 const STEP: Duration = Duration::from_millis(200);
 /// Messages that are taken before those who asked are answered: agents that connect at the same time are answered together.
 const TOGETHER_MAX: usize = 4096;
+/// By how many terms at most an Oracle goes beyond those that it and the lease know of, because hosts say so.
+const TERM_STEP: u32 = 1 << 10;
 /// How long hosts may need to find an Oracle that takes the place of another on a bus that one alone listens to.
 const SETTLE: Time = Time::from_secs(3);
 
@@ -217,18 +219,22 @@ impl Daemon {
 
     /// Looks who decides, if that is due.
     fn stand(&mut self, say: &mut Say<'_>) -> Result<(), OracleError> {
-        let heard = self.gathered.epoch().unwrap_or(0);
+        let heard = self.heard();
         if heard > self.oracle.epoch() && self.term.is_some() {
             self.is_behind(heard, say)?;
         }
         let (now, epoch) = (self.clock.now(), self.oracle.epoch());
-        let above = Epoch::of(heard.max(self.memory.epoch())).term;
+        let own = Epoch::of(self.memory.epoch()).term;
         let Some(lease) = &mut self.lease else { return Ok(()) };
+        // a fleet whose store and Oracles have lost all is followed in steps
+        let above = own.max(Epoch::of(heard).term.min(own.max(lease.highest()) + TERM_STEP));
         let (standing, trouble) = match lease.keep(now, above, epoch) {
             Ok(standing) => (standing, None),
-            Err(error @ (LeaseError::Terms | LeaseError::Content { .. })) => return Err(error.into()),
             Err(error) => (lease.standing(now), Some(error.to_string())),
         };
+        if let Some(damage) = lease.damage() {
+            say(&damage);
+        }
         if trouble != self.said.lease {
             if let Some(trouble) = &trouble {
                 say(trouble);
@@ -251,6 +257,16 @@ impl Daemon {
             (Standing::Follows { holder: None }, Some(_)) => self.follow("the lease could not be renewed", say),
             _ => Ok(()),
         }
+    }
+
+    /// The highest epoch that hosts know of; one above this Oracle's counts if more of all hosts that there may be say so than may lie.
+    fn heard(&self) -> u64 {
+        let heard = self.gathered.epoch(0).unwrap_or(0);
+        if heard <= self.oracle.epoch() {
+            return heard;
+        }
+        let register = self.hub.as_ref().map_or(0, |hub| hub.counts().reporters);
+        self.gathered.epoch(register).unwrap_or(0)
     }
 
     /// Hosts know of a higher epoch than this Oracle's: they take nothing from it.
@@ -405,7 +421,7 @@ impl Daemon {
             say(&format!("{what}: {about}"));
             let kind = match *what {
                 "revoked" => Kind::Revoked,
-                "refused" => Kind::Refused,
+                "refused" | "damaged" | "repaired" => Kind::Refused,
                 _ => Kind::Enrolled,
             };
             self.record(&Event::Noted { kind, body: json!({ "what": what, "about": about }) })?;
@@ -434,7 +450,11 @@ impl Daemon {
         if message.bytes.starts_with(bus::REQUEST) {
             let reply = commands::take(self, &message, say);
             return match (reply, &mut self.hub) {
-                (Some(reply), Some(hub)) => Ok(hub.answer(&message.reply, &reply)?),
+                (Some(reply), Some(hub)) => match hub.answer(&message.reply, &reply) {
+                    // by a name that the client has chosen, say; it gets no answer, and everybody else's go on
+                    Ok(()) | Err(BusError::Long(_)) => Ok(()),
+                    Err(error) => Err(error.into()),
+                },
                 _ => Ok(()),
             };
         }

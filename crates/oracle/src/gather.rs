@@ -243,9 +243,10 @@ impl Gathered {
         &self.outliers
     }
 
-    /// The highest epoch that the fleet knows of: that of more hosts than may lie.
-    pub fn epoch(&self) -> Option<u64> {
-        known_epoch(self.hosts.values().filter_map(|heard| heard.epoch).collect(), self.hosts.len())
+    /// The highest epoch that the fleet knows of: that of more hosts than may lie of those that have reported, and of the `register`: so
+    /// many hosts may report at all, as far as that is known.
+    pub fn epoch(&self, register: usize) -> Option<u64> {
+        known_epoch(self.hosts.values().filter_map(|heard| heard.epoch).collect(), self.hosts.len(), register)
     }
 
     /// The view at the end of a period that lasted `period`, with what else is known of the network in `base`; then a new one begins.

@@ -77,14 +77,6 @@ pub enum LeaseError {
     /// The store.
     #[error("the lease: {0}")]
     Store(#[from] StoreError),
-    /// An entry that no Oracle has put.
-    #[error("the lease: the entry `{key}` of the store is not one of an Oracle's: {reason}")]
-    Content {
-        /// Its key.
-        key: &'static str,
-        /// What is wrong.
-        reason: String,
-    },
     /// The last term.
     #[error(
         "the lease: term {TERM_MAX} is the last one; make a new key for the Oracle, and remove the epochs of Oracles and agents"
@@ -109,6 +101,8 @@ pub struct Lease {
     decided_at: Option<Time>,
     /// Revision of what is shared, since this Oracle holds the lease.
     shared: Option<u64>,
+    /// What was found in the store that no Oracle has put there, not yet said.
+    damage: Option<String>,
 }
 
 impl Lease {
@@ -116,7 +110,7 @@ impl Lease {
     pub fn new(store: Box<dyn Store>, number: u8, period: Time) -> Lease {
         let interval = Lease::interval(period);
         let (seen, highest, held, look_at) = (None, 0, None, Time::ZERO);
-        Lease { store, number, interval, seen, highest, held, look_at, decided_at: None, shared: None }
+        Lease { store, number, interval, seen, highest, held, look_at, decided_at: None, shared: None, damage: None }
     }
 
     fn interval(period: Time) -> Time {
@@ -156,7 +150,7 @@ impl Lease {
     /// `epoch` is this Oracle's last. Before it sends something, an Oracle calls this; `now` must be no earlier than the call.
     ///
     /// # Errors
-    /// The store does not answer, or has something else. The standing is still that of [`Lease::standing`].
+    /// The store does not answer, or terms have run out. The standing is still that of [`Lease::standing`].
     pub fn keep(&mut self, now: Time, above: u32, epoch: u64) -> Result<Standing, LeaseError> {
         if now >= self.look_at {
             self.look_at = now + self.interval;
@@ -198,12 +192,11 @@ impl Lease {
 
     /// Looks at the lease.
     fn see(&mut self, now: Time) -> Result<(), LeaseError> {
-        let there =
-            self.store.get(LEASE)?.map(|entry| read::<Content>(LEASE, &entry).map(|content| (content, entry.revision)));
-        let there = there.transpose()?;
-        if there.as_ref().is_some_and(|(content, _)| content.term > TERM_MAX) {
-            return Err(LeaseError::Terms);
-        }
+        let there = self.store.get(LEASE)?.map(|entry| {
+            // what no Oracle has put there is nobody's lease, and the next one to take it writes over it
+            let content = self.read::<Content>(LEASE, &entry).filter(|content| content.term <= TERM_MAX);
+            (content.unwrap_or_default(), entry.revision)
+        });
         self.highest = self.highest.max(there.as_ref().map_or(0, |(content, _)| content.term));
         let before = self.seen.as_ref().and_then(|(seen, _)| seen.as_ref()).map(|(content, _)| content.epoch);
         if before.is_some_and(|before| there.as_ref().is_some_and(|(content, _)| content.epoch != before)) {
@@ -258,14 +251,35 @@ impl Lease {
         self.look_at = Time::ZERO;
     }
 
-    /// What the Oracle before has shared; to be read by one that has just begun to decide. `None`: there was none.
+    /// What the Oracle before has shared; to be read by one that has just begun to decide. `None`: there was nothing, or something that no
+    /// Oracle has put there, which the next to be shared replaces.
     ///
     /// # Errors
-    /// The store does not answer, or has something else.
+    /// The store does not answer.
     pub fn shared(&mut self) -> Result<Option<Shared>, LeaseError> {
         let entry = self.store.get(SHARED)?;
         self.shared = entry.as_ref().map(|entry| entry.revision);
-        entry.map(|entry| read(SHARED, &entry)).transpose()
+        Ok(entry.and_then(|entry| self.read(SHARED, &entry)))
+    }
+
+    /// What was found in the store that no Oracle has put there; each time once.
+    pub fn damage(&mut self) -> Option<String> {
+        self.damage.take()
+    }
+
+    /// The highest term seen.
+    pub fn highest(&self) -> u32 {
+        self.highest
+    }
+
+    fn read<T: for<'a> Deserialize<'a>>(&mut self, key: &str, entry: &Entry) -> Option<T> {
+        let content = serde_json::from_slice(&entry.value);
+        content
+            .map_err(|error| {
+                let what = format!("the lease: the entry `{key}` of the store is not one of an Oracle's: {error}");
+                self.damage = Some(format!("{what}; it counts as none, and is written anew"));
+            })
+            .ok()
     }
 
     /// Whether this is what the store has, as far as it says: one that does not answer may have it.
@@ -290,8 +304,4 @@ impl Lease {
 
 fn value_of(shared: &Shared) -> Vec<u8> {
     serde_json::to_vec_pretty(shared).expect("what is shared is plain data")
-}
-
-fn read<T: for<'a> Deserialize<'a>>(key: &'static str, entry: &Entry) -> Result<T, LeaseError> {
-    serde_json::from_slice(&entry.value).map_err(|error| LeaseError::Content { key, reason: error.to_string() })
 }

@@ -238,6 +238,21 @@ mod tests {
     }
 
     #[test]
+    fn an_oracle_goes_on_from_an_epoch_that_is_written_by_hand() {
+        // the highest that hosts can make an Oracle advise
+        let most = policy::Epoch { term: policy::TERM_MAX / 2, member: u8::MAX, sequence: u32::MAX }.number();
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || Memory::open(folder.path(), "policy".to_string()).unwrap();
+        for epoch in [41, most] {
+            fs::write(folder.path().join("epoch"), format!("{epoch}\n")).unwrap();
+            let (memory, history) = opened();
+            assert_eq!((memory.epoch(), history.epoch()), (epoch, epoch));
+            store_epoch(&memory.epoch, epoch + 1000).unwrap();
+            assert_eq!(opened().0.epoch(), epoch + 1000);
+        }
+    }
+
+    #[test]
     fn whatever_happens_to_a_byte_is_an_error_or_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let opened = || Memory::open(folder.path(), "policy".to_string());

@@ -14,7 +14,7 @@ mod pool;
 pub use bins::Bins;
 pub use pool::{Part, arms, connections, percentiles, retransmit_rate};
 
-use policy::{Host, Link};
+use policy::{Epoch, Host, Link, TERM_MAX};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::{Bytes, Rate, Time};
@@ -23,6 +23,8 @@ use units::{Bytes, Rate, Time};
 const ONE_IN: usize = 50;
 /// Fewest hosts among which one can be odd.
 const HOSTS_MIN: usize = 5;
+/// In a register of so many hosts no epoch counts by the word of one. Of two, either may be the one that is right.
+const WITNESS_FROM: usize = 3;
 /// A value is an outlier beyond so many deviations (1.4826 times the median deviation from the median) ...
 const DEVIATIONS: f64 = 8.0;
 /// ... each of which is at least this share of the median.
@@ -357,9 +359,14 @@ pub fn is_own(host: &Host, link: &Link) -> bool {
     is_edge && link.name.strip_prefix(&*host.name).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// The highest of some epochs that more hosts know of than may lie.
-pub fn known_epoch(mut epochs: Vec<u64>, hosts: usize) -> Option<u64> {
-    let liars = liars(hosts);
+/// The highest of some epochs that more hosts know of than may lie, of `hosts` that have reported and of the `register`, in which so many
+/// may report (0: not known). Who is heard first after a restart is few, and can be the one that lies.
+pub fn known_epoch(mut epochs: Vec<u64>, hosts: usize, register: usize) -> Option<u64> {
+    let liars = liars(hosts.max(register)).max(usize::from(register >= WITNESS_FROM));
+    let said = epochs.len();
+    let most = Epoch { term: TERM_MAX / 2, member: u8::MAX, sequence: u32::MAX }.number();
+    epochs.retain(|epoch| *epoch <= most);
+    let liars = liars.saturating_sub(said - epochs.len());
     epochs.sort_unstable();
     epochs.len().checked_sub(1 + liars).map(|at| epochs[at])
 }
@@ -468,9 +475,26 @@ mod tests {
     }
 
     #[test]
+    fn the_second_half_of_terms_is_never_reached_by_the_word_of_hosts() {
+        let half = Epoch { term: TERM_MAX / 2, member: u8::MAX, sequence: u32::MAX }.number();
+        for lie in [half + 1, policy::EPOCH_MAX - 1, policy::EPOCH_MAX] {
+            // even if all say so; and who says so uses up the share of liars
+            assert_eq!(known_epoch(vec![lie, lie], 2, 2), None, "{lie}");
+            assert_eq!(known_epoch(vec![lie, 7, 8, 8, 9], 5, 5), Some(9), "{lie}");
+        }
+        assert_eq!(known_epoch(vec![half], 1, 1), Some(half));
+    }
+
+    #[test]
     fn an_epoch_counts_if_more_know_of_it_than_may_lie() {
-        assert_eq!(known_epoch(vec![3, 9, 4], 3), Some(9));
-        assert_eq!(known_epoch(vec![u64::MAX >> 1, 7, 7, 6, 7], 5), Some(7));
-        assert_eq!((known_epoch(vec![9], 100), known_epoch(vec![], 0)), (None, None));
+        assert_eq!(known_epoch(vec![3, 9, 4], 3, 0), Some(9));
+        assert_eq!(known_epoch(vec![90, 7, 7, 6, 7], 5, 5), Some(7));
+        assert_eq!((known_epoch(vec![9], 100, 0), known_epoch(vec![], 0, 0)), (None, None));
+        // the liar is heard first: of a hundred hosts two may lie, so three must say it
+        assert_eq!((known_epoch(vec![90], 1, 100), known_epoch(vec![90, 7], 2, 100)), (None, None));
+        assert_eq!(known_epoch(vec![90, 7, 7, 8], 4, 100), Some(7));
+        // in a small fleet one is not enough, where there are others who could say it
+        assert_eq!((known_epoch(vec![9], 1, 1), known_epoch(vec![9, 7], 2, 2)), (Some(9), Some(9)));
+        assert_eq!((known_epoch(vec![9], 1, 3), known_epoch(vec![9, 7, 7], 3, 3)), (None, Some(7)));
     }
 }

@@ -480,6 +480,7 @@ impl Hub for NatsHub {
         let state = self.intake.lock();
         BusCounts {
             peers: state.members.len(),
+            reporters: state.members.reporters(),
             slow: self.from.slow() + self.out.slow(),
             long: state.long,
             refused: 0,
