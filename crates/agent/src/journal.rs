@@ -187,7 +187,7 @@ impl Journal {
             }
         };
         let base = self.base(&kernel.table)?;
-        let (changes, odd) = base.changes(&plan.wishes);
+        let (changes, odd) = base.changes(&plan.wishes, !plan.rules.is_empty());
         notes.extend(odd);
         for (name, change) in &changes {
             let before = change.before.as_ref().map(Bytes::of);
@@ -206,7 +206,7 @@ impl Journal {
     /// The changes that [`apply`](Self::apply) would make, in words. Changes nothing.
     pub fn foresee(plan: &Plan) -> io::Result<Vec<String>> {
         let kernel = Kernel::open(plan.wishes.is_empty())?;
-        let (changes, mut lines) = kernel.table.changes(&plan.wishes);
+        let (changes, mut lines) = kernel.table.changes(&plan.wishes, !plan.rules.is_empty());
         for (name, change) in &changes {
             let what = if change.before.is_some() { "changed" } else { "added" };
             lines.push(format!("route {name}: {what}: {}", metrics_of(&change.after)));

@@ -9,7 +9,9 @@ mod tests;
 use crate::plan::{Metrics, Wish};
 use netlink_packet_core::{Emitable as _, Parseable as _};
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteNextHopFlags, RouteProtocol, RouteType,
+};
 use policy::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,6 +21,8 @@ const RTAX_CWND: u32 = 7;
 const RTAX_RTO_MIN: u32 = 13;
 const RTAX_CC_ALGO: u32 = 16;
 const RTAX_FEATURE_ECN: u32 = 1;
+/// How many routes a note names.
+const NAMED: usize = 3;
 
 /// A namespace's routes, by destination.
 #[derive(Clone, Debug, Default)]
@@ -44,9 +48,10 @@ impl Table {
         for route in all {
             let Some(name) = name(&route) else { continue };
             let odd = route.header.kind != RouteType::Unicast
-                || route.attributes.iter().any(|attribute| {
-                    matches!(attribute, RouteAttribute::NhId(_) | RouteAttribute::Expires(_) | RouteAttribute::Other(_))
-                });
+                || route
+                    .attributes
+                    .iter()
+                    .any(|attribute| matches!(attribute, RouteAttribute::NhId(_) | RouteAttribute::Other(_)));
             if odd || table.routes.insert(name.clone(), cleaned(route)).is_some() {
                 table.left_alone.insert(name);
             }
@@ -68,9 +73,11 @@ impl Table {
         };
     }
 
-    /// The changes that the wishes require, by the routes' names; and which routes cannot be touched.
-    pub fn changes(&self, wishes: &[Wish]) -> (BTreeMap<String, Change>, Vec<String>) {
-        let mut changes = BTreeMap::new();
+    /// The changes that the wishes require, by the routes' names; and which routes cannot be touched. `by_bpf`: the BPF program sets
+    /// connections, too.
+    pub fn changes(&self, wishes: &[Wish], by_bpf: bool) -> (BTreeMap<String, Change>, Vec<String>) {
+        let (mut changes, mut kept) = (BTreeMap::new(), Vec::new());
+        let mut notes = Vec::new();
         let within = |wish: &Wish, of: Prefix| wish.remote.is_none_or(|remote| remote.covers(of));
         let wanted = |of: Prefix| {
             let matching = wishes.iter().filter(|wish| within(wish, of));
@@ -83,7 +90,10 @@ impl Table {
         };
         for (name, route) in &self.routes {
             let of = destination(route).expect("a route in the table has a destination");
-            changes.extend(change(Some(route), route.clone(), &wanted(of)).map(|change| (name.clone(), change)));
+            match change(Some(route), route.clone(), &wanted(of)) {
+                Some(_) if is_kernels(route) => kept.push(name.as_str()),
+                change => changes.extend(change.map(|change| (name.clone(), change))),
+            }
         }
         for remote in wishes.iter().filter_map(|wish| wish.remote) {
             let there = |route: &&RouteMessage| destination(route) == Some(remote);
@@ -95,7 +105,12 @@ impl Table {
             let ways = self.routes.values().filter(wider);
             let way =
                 ways.max_by_key(|route| (destination(route).map(Prefix::bits), std::cmp::Reverse(priority(route))));
+            // a copy has no lifetime, so it would lead to a router that has gone
             if let Some(way) = way {
+                if !is_lasting(way) {
+                    notes.push(format!("no route to {remote} is added: the one that leads there has a lifetime"));
+                    continue;
+                }
                 let own = towards(way, remote);
                 let name = name(&own).expect("it has a destination");
                 changes.extend(change(None, own, &wanted(remote)).map(|change| (name, change)));
@@ -103,7 +118,9 @@ impl Table {
         }
         let wished = |name: &&String| !wishes.is_empty() && !name.contains("fe80:");
         let odd = self.left_alone.iter().filter(wished);
-        (changes, odd.map(|name| format!("route {name}: left as it is: it could not be restored exactly")).collect())
+        notes.extend(odd.map(|name| format!("route {name}: left as it is: it could not be restored exactly")));
+        notes.extend(of_kept(&kept, by_bpf));
+        (changes, notes)
     }
 
     /// Initial windows of routes under a prefix, segments.
@@ -136,6 +153,35 @@ fn name(route: &RouteMessage) -> Option<String> {
     (!local).then(|| format!("{to} tos {tos} priority {priority}"))
 }
 
+/// Whether the kernel made the route, or will end it. A replacement has no lifetime, and lacks marks that no dump shows (`RTF_ADDRCONF`), by which
+/// the kernel knows such routes again: router advertisements would no longer renew or end it.
+fn is_kernels(route: &RouteMessage) -> bool {
+    route.header.protocol == RouteProtocol::Kernel || !is_lasting(route)
+}
+
+/// Whether the route stays until somebody removes it.
+fn is_lasting(route: &RouteMessage) -> bool {
+    let expires = |attribute: &RouteAttribute| match attribute {
+        RouteAttribute::CacheInfo(info) => info.expires != 0,
+        RouteAttribute::Expires(_) => true,
+        _ => false,
+    };
+    route.header.protocol != RouteProtocol::Ra && !route.attributes.iter().any(expires)
+}
+
+/// What is reported of routes that a wish is for and that only the kernel may change.
+fn of_kept(kept: &[&str], by_bpf: bool) -> Option<String> {
+    let first = kept.first()?;
+    let rest = kept.iter().skip(1).take(NAMED - 1).fold(String::new(), |rest, name| rest + "; " + name);
+    let more = if kept.len() > NAMED { "; ..." } else { "" };
+    let from =
+        if by_bpf { "new connections there get from BPF what it can set" } else { "connections there are not set" };
+    Some(format!(
+        "{} routes of the kernel or with a lifetime are left as they are ({first}{rest}{more}): {from}",
+        kept.len()
+    ))
+}
+
 fn priority(route: &RouteMessage) -> u32 {
     let priority = |attribute: &RouteAttribute| match attribute {
         RouteAttribute::Priority(priority) => Some(*priority),
@@ -158,16 +204,27 @@ fn destination(route: &RouteMessage) -> Option<Prefix> {
     Prefix::new(address.unwrap_or(everywhere), route.header.destination_prefix_length)
 }
 
-/// In the form in which the kernel accepts it.
+/// In the form in which the kernel accepts it, and which is the same whatever the state of links: the kernel sets flags (dead, linkdown, offload)
+/// as links change, and refuses some of them in a request. A lifetime stays, since it tells which routes must not be replaced.
 fn cleaned(mut route: RouteMessage) -> RouteMessage {
     route.header.flags &= RouteFlags::Onlink;
-    route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::CacheInfo(_)));
+    route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::CacheInfo(info) if info.expires == 0));
+    for attribute in &mut route.attributes {
+        if let RouteAttribute::MultiPath(hops) = attribute {
+            for hop in hops {
+                hop.flags &= RouteNextHopFlags::Onlink;
+            }
+        }
+    }
     route
 }
 
 /// A copy of `route` for a prefix of its own.
 fn towards(route: &RouteMessage, remote: Prefix) -> RouteMessage {
     let mut own = route.clone();
+    if own.header.protocol == RouteProtocol::Kernel {
+        own.header.protocol = RouteProtocol::Static;
+    }
     own.header.destination_prefix_length = remote.bits();
     own.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::Destination(_)));
     own.attributes.insert(0, RouteAttribute::Destination(remote.address().into()));
@@ -270,7 +327,7 @@ pub fn to_bytes(route: &RouteMessage) -> Vec<u8> {
     bytes
 }
 
-/// From the journal; `None` if it is not a route.
+/// From the journal; `None` if it is not a route. Earlier versions wrote down flags of next hops.
 pub fn from_bytes(bytes: &[u8]) -> Option<RouteMessage> {
-    RouteMessage::parse(bytes).ok()
+    RouteMessage::parse(bytes).ok().map(cleaned)
 }

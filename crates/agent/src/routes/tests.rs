@@ -1,6 +1,7 @@
 //! Which routes change, how, and which are left alone.
 
 use super::*;
+use netlink_packet_route::route::{RouteCacheInfo, RouteNextHop};
 
 fn route(to: &str, metrics: &[RouteMetric]) -> RouteMessage {
     let to: Prefix = to.parse().unwrap();
@@ -25,7 +26,7 @@ fn wish(remote: Option<&str>, segments: u32) -> Wish {
 
 /// Names of the changes, and the metrics after each.
 fn changes(table: &Table, wishes: &[Wish]) -> Vec<(String, bool, String)> {
-    let (changes, _) = table.changes(wishes);
+    let (changes, _) = table.changes(wishes, true);
     let row = |(name, change): (String, Change)| (name, change.before.is_some(), metrics_of(&change.after));
     changes.into_iter().map(row).collect()
 }
@@ -92,7 +93,7 @@ fn a_route_is_the_same_after_the_journal() {
 #[test]
 fn what_could_not_be_put_back_is_left_alone() {
     let twice = Table::new(vec![route("10.0.0.0/8", &[]), route("10.0.0.0/8", &[])]);
-    let (changes, notes) = twice.changes(&[wish(None, 20)]);
+    let (changes, notes) = twice.changes(&[wish(None, 20)], true);
     assert!(changes.is_empty() && notes[0].contains("10.0.0.0/8"), "{notes:?}");
 }
 
@@ -116,7 +117,7 @@ fn a_way_is_taken_from_the_longest_prefix_and_of_these_from_the_lowest_priority_
         with(route, RouteAttribute::Oif(interface))
     };
     let table = Table::new(vec![via(1, 0, "0.0.0.0/0"), via(2, 200, "10.0.0.0/8"), via(3, 100, "10.0.0.0/8")]);
-    let (changes, _) = table.changes(&[wish(Some("10.1.0.0/16"), 20)]);
+    let (changes, _) = table.changes(&[wish(Some("10.1.0.0/16"), 20)], true);
     let (name, change) = changes.iter().next().expect("a route is added");
     assert_eq!((changes.len(), name.as_str()), (1, "10.1.0.0/16 tos 0 priority 100"));
     assert!(change.before.is_none() && change.after.attributes.contains(&RouteAttribute::Oif(3)), "{change:?}");
@@ -150,13 +151,13 @@ fn link_local_multicast_and_special_routes_are_left_alone() {
         route("10.9.0.0/16", &[]),
     ];
     let table = Table::new(all);
-    let (changes, notes) = table.changes(&[wish(None, 20)]);
+    let (changes, notes) = table.changes(&[wish(None, 20)], true);
     assert_eq!(changes.keys().map(String::as_str).collect::<Vec<_>>(), ["10.9.0.0/16 tos 0 priority 0"]);
     // what an operator may have expected to change is reported, while anything is wished for
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].starts_with("route 10.7.0.0/16") && notes[1].starts_with("route 10.8.0.0/16"), "{notes:?}");
     assert!(notes[0].ends_with("left as it is: it could not be restored exactly"), "{notes:?}");
-    assert!(table.changes(&[]).1.is_empty());
+    assert!(table.changes(&[], true).1.is_empty());
 }
 
 #[test]
@@ -196,4 +197,66 @@ fn what_the_kernel_adds_to_a_route_by_itself_is_not_written_back() {
     let table = Table::new(vec![seen]);
     let kept = table.route("10.0.0.0/8 tos 0 priority 0").expect("it is there");
     assert_eq!(kept.header.flags, RouteFlags::Onlink);
+}
+
+fn lifetime(seconds: u32) -> RouteAttribute {
+    let mut info = RouteCacheInfo::parse(&[0; 32]).unwrap();
+    info.expires = seconds * 100;
+    RouteAttribute::CacheInfo(info)
+}
+
+fn of(protocol: RouteProtocol, mut route: RouteMessage) -> RouteMessage {
+    route.header.protocol = protocol;
+    route
+}
+
+#[test]
+fn what_the_kernel_made_or_will_end_is_not_replaced_and_that_is_said_in_a_line() {
+    let table = Table::new(vec![
+        of(RouteProtocol::Ra, with(route6("::/0"), lifetime(1800))),
+        of(RouteProtocol::Kernel, with(route6("fd09::/64"), lifetime(3600))),
+        of(RouteProtocol::Kernel, route("10.0.0.0/24", &[])),
+        with(route6("fd10::/64"), lifetime(900)),
+        of(RouteProtocol::Static, with(route("10.9.0.0/16", &[]), lifetime(0))),
+    ]);
+    assert_eq!(
+        changes(&table, &[wish(None, 20)]).iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(),
+        ["10.9.0.0/16 tos 0 priority 0"]
+    );
+    let said = |by_bpf| table.changes(&[wish(None, 20)], by_bpf).1;
+    let named = "4 routes of the kernel or with a lifetime are left as they are (10.0.0.0/24 tos 0 priority 0; ::/0 tos 0 priority 0; \
+                 fd09::/64 tos 0 priority 0; ...)";
+    assert_eq!(said(true), [format!("{named}: new connections there get from BPF what it can set")]);
+    assert_eq!(said(false), [format!("{named}: connections there are not set")]);
+    assert!(table.changes(&[], true).1.is_empty());
+}
+
+#[test]
+fn a_route_with_a_lifetime_lends_no_way_and_one_of_the_kernel_does() {
+    let table = Table::new(vec![
+        of(RouteProtocol::Ra, with(route6("::/0"), lifetime(1800))),
+        of(RouteProtocol::Kernel, route("10.0.0.0/8", &[])),
+    ]);
+    let wishes = [wish(Some("fd98::/16"), 20), wish(Some("10.1.0.0/16"), 20)];
+    let (changes, notes) = table.changes(&wishes, true);
+    let added: Vec<_> =
+        changes.values().map(|change| (destination(&change.after), change.after.header.protocol)).collect();
+    assert_eq!(added, [(Some("10.1.0.0/16".parse().unwrap()), RouteProtocol::Static)], "it is not the kernel's");
+    assert_eq!(notes, ["no route to fd98::/16 is added: the one that leads there has a lifetime"]);
+}
+
+#[test]
+fn a_next_hop_whose_link_has_changed_its_state_is_the_same_next_hop() {
+    let through = |flags: RouteNextHopFlags| {
+        let mut hop = RouteNextHop::default();
+        (hop.interface_index, hop.flags) = (3, flags);
+        with(route("10.0.0.0/8", &[]), RouteAttribute::MultiPath(vec![hop]))
+    };
+    let up = through(RouteNextHopFlags::Onlink);
+    let down = through(RouteNextHopFlags::all());
+    let name = "10.0.0.0/8 tos 0 priority 0";
+    let in_table = |route: &RouteMessage| Table::new(vec![route.clone()]).route(name).cloned();
+    assert_eq!(in_table(&down), Some(up.clone()), "as it is sent, and compared");
+    // a journal of an earlier version
+    assert_eq!(from_bytes(&to_bytes(&down)), Some(up));
 }

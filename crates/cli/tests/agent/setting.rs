@@ -49,6 +49,7 @@ fn a_cue_reaches_new_and_open_connections_routes_and_the_report() {
         assert!(shown.contains("initcwnd 20") && shown.contains("rto_min lock 20ms"), "{shown}");
     }
     assert!(world.ip("-6 route show fd98::/16").contains("initcwnd 20"));
+    assert!(!world.ip("-6 route show fd99::/64").contains("initcwnd"), "the kernel's own: replaced, it would stay");
     let other = world.ip("route show 10.98.0.0/16");
     assert!(
         other.contains("mtu lock 1400") && other.contains("initrwnd 20") && other.contains("initcwnd 20"),

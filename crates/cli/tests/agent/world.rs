@@ -108,6 +108,8 @@ impl World {
             ip(&format!("-n {host} link set lo mtu 1500 up"));
             ip(&format!("-n {host} address add fd99::{last}/64 dev eth0 nodad"));
         }
+        // the kernel's own on-link route is left as it is, an operator's is set
+        ip(&format!("-n {a} route replace 10.99.0.0/24 dev eth0 scope link src {HERE} proto static"));
         ip(&format!("-n {a} route add fd98::/16 via fd99::2"));
         ip(&format!("-n {a} route add default via {THERE}"));
         ip(&format!("-n {a} route add 10.98.0.0/16 via {THERE} mtu lock 1400 initrwnd 20"));
