@@ -1,6 +1,10 @@
 //! What `opentcp collect` reads: the switches and exporters, and how.
 
+#[cfg(test)]
+mod tests;
+
 use crate::flows::{self, EXPORTERS_MAX, Exporter, Protocol, RACKS_MAX, Racks};
+use crate::openflow::Expected;
 use crate::{PortSettings, SWITCH_NAME_MAX};
 use crate::{gnmi, snmp};
 use document::tree::{Entry, Node, Origin, Value, parse_document};
@@ -106,8 +110,8 @@ pub struct OpenFlow {
 pub enum End {
     /// The collector, to this address.
     Connect(String),
-    /// The switch, from one of these addresses (any, if empty).
-    Listen(SocketAddr, Vec<IpAddr>),
+    /// The switch, from one of these addresses; `None`: from any.
+    Listen(SocketAddr, Option<Vec<IpAddr>>),
 }
 
 /// Files of certificates, PEM.
@@ -215,6 +219,7 @@ impl<'a> Reader<'a> {
                 section.problem::<()>("switch", format!("two sources are called `{name}`"), Some(help));
             }
         }
+        Reader::shared_listeners(&section, &switches);
         section.finish();
         Some(Config { name, interval, bus, racks, switches, flows })
     }
@@ -292,7 +297,7 @@ impl<'a> Reader<'a> {
         section.exclusive("address", "listen");
         let address = section.get("address", Reader::address);
         let listen = section.get("listen", Reader::socket);
-        let peers = section.get("peers", |reader, node| reader.each(node, |node| reader.ip(node)));
+        let peers = section.get("peers", Reader::peers);
         if section.has("peers") && !section.has("listen") {
             let help = "`peers` says which switches may connect; it belongs to `listen`".to_string();
             section.problem::<()>("peers", "`peers` without `listen`", Some(help));
@@ -304,7 +309,9 @@ impl<'a> Reader<'a> {
         let tls = section.get("tls", Reader::tls);
         let end = match (address, listen) {
             (Some(address), _) => End::Connect(address),
-            (None, Some(listen)) => End::Listen(listen, peers.unwrap_or_default()),
+            // its mistake has been reported
+            (None, Some(_)) if section.has("peers") && peers.is_none() => return None,
+            (None, Some(listen)) => End::Listen(listen, peers),
             (None, None) if section.has("address") || section.has("listen") => return None,
             (None, None) => {
                 let help = "write `address = \"10.0.0.1:6653\"` (the switch listens), or `listen = \"0.0.0.0:6653\"` (the switch connects)";
@@ -313,6 +320,46 @@ impl<'a> Reader<'a> {
         };
         let matrix = matrix.unwrap_or_default();
         Some(Way::OpenFlow(Box::new(OpenFlow { end, datapath, timeout, lldp, matrix, tls })))
+    }
+
+    /// Addresses from which a switch may connect, at least one.
+    fn peers(&self, node: &Node) -> Option<Vec<IpAddr>> {
+        let peers: Vec<IpAddr> = self.each(node, |node| Some(self.ip(node)?.to_canonical()))?;
+        if peers.is_empty() {
+            let help = "name the switch's address, or leave `peers` out: then any address may connect".to_string();
+            return self.problem(&node.at, "`peers` is empty: no switch could connect", Some(help));
+        }
+        Some(peers)
+    }
+
+    /// Switches that connect to one address: they must be told apart, and only one certificate can be shown there.
+    fn shared_listeners(section: &Section<'_, 'a>, switches: &[Switch]) {
+        let listens = |switch: &'_ Switch| match &switch.way {
+            Way::OpenFlow(openflow) => match &openflow.end {
+                End::Listen(at, peers) => {
+                    let expected = Expected { peers: peers.clone(), datapath: openflow.datapath };
+                    Some((switch.name.clone(), *at, expected, openflow.tls.clone()))
+                }
+                End::Connect(_) => None,
+            },
+            Way::Snmp(_) | Way::Gnmi(_) => None,
+        };
+        let mut before: Vec<(String, SocketAddr, Expected, Option<Tls>)> = Vec::new();
+        for (name, at, expected, tls) in switches.iter().filter_map(listens) {
+            for (other, _, theirs, their_tls) in before.iter().filter(|other| other.1 == at) {
+                if expected.is_ambiguous_with(theirs) {
+                    let help = "give each its `datapath`, or `peers` that no other has".to_string();
+                    let what = format!("nothing tells `{other}` and `{name}` apart, which both connect to {at}");
+                    section.problem::<()>("switch", what, Some(help));
+                }
+                if tls != *their_tls {
+                    let help = "give both the same `tls`, or another port each".to_string();
+                    let what = format!("`{other}` and `{name}` connect to {at} with different `tls`");
+                    section.problem::<()>("switch", what, Some(help));
+                }
+            }
+            before.push((name, at, expected, tls));
+        }
     }
 
     fn tls(&self, node: &Node) -> Option<Tls> {

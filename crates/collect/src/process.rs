@@ -5,6 +5,8 @@
 
 mod sender;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use crate::config::Config;
 use crate::flows::FlowCounts;

@@ -22,10 +22,25 @@ const GREETING: Duration = Duration::from_secs(5);
 /// Which switch a reader waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// The addresses that it may come from; from others nothing is read.
-    pub peers: Vec<IpAddr>,
+    /// The addresses that it may come from; from others nothing is read. `None`: any.
+    pub peers: Option<Vec<IpAddr>>,
     /// Its datapath's number. `None`: any, where a peer is one switch.
     pub datapath: Option<u64>,
+}
+
+impl Expected {
+    fn may_come_from(&self, peer: IpAddr) -> bool {
+        self.peers.as_ref().is_none_or(|peers| peers.contains(&peer))
+    }
+
+    /// Whether a connection may be either's: nothing tells the two apart.
+    pub(crate) fn is_ambiguous_with(&self, other: &Expected) -> bool {
+        let has_same_peer = match (&self.peers, &other.peers) {
+            (Some(ours), Some(theirs)) => ours.iter().any(|peer| theirs.contains(peer)),
+            _ => true,
+        };
+        has_same_peer && self.datapath == other.datapath
+    }
 }
 
 /// Where the connection of one expected switch is put.
@@ -119,7 +134,7 @@ async fn accept(socket: TcpListener, tls: Option<Tls>, shared: Arc<Shared>) {
             continue;
         };
         let peer = peer.ip().to_canonical();
-        let is_expected = locked(&shared.seats).iter().any(|seat| seat.expected.peers.contains(&peer));
+        let is_expected = locked(&shared.seats).iter().any(|seat| seat.expected.may_come_from(peer));
         let Some(permit) = is_expected.then(|| Arc::clone(&unknown).try_acquire_owned().ok()).flatten() else {
             shared.refused.fetch_add(1, Ordering::Relaxed);
             continue;
@@ -154,7 +169,7 @@ fn seat(channel: Channel, peer: IpAddr, shared: &Shared) -> bool {
     }
     let seats = locked(&shared.seats);
     let fits = |wanted: Option<u64>| {
-        seats.iter().find(|seat| seat.expected.peers.contains(&peer) && seat.expected.datapath == wanted)
+        seats.iter().find(|seat| seat.expected.may_come_from(peer) && seat.expected.datapath == wanted)
     };
     let Some(seat) = fits(Some(found.datapath)).or_else(|| fits(None)) else { return false };
     seat.put(channel);

@@ -38,7 +38,7 @@ mod oxm;
 mod session;
 mod statistics;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tls;
 mod traffic;
 mod wire;

@@ -125,7 +125,7 @@ pub(super) async fn start(
 ) -> Result<Vec<Rc<Shared>>, CollectError> {
     let (key, racks) = (LldpKey::random(), config.racks());
     let prefixes = config.racks;
-    let mut listeners: BTreeMap<SocketAddr, Listener> = BTreeMap::new();
+    let mut listeners: Listeners = BTreeMap::new();
     let mut sources = Vec::new();
     for Switch { name, interval, ports, way } in config.switches {
         let meter = Box::new(Meter::new(&name, ports, KEEP));
@@ -186,7 +186,7 @@ async fn connect(
     OpenFlow { end, datapath, timeout, lldp, matrix, tls }: OpenFlow,
     name: String,
     (prefixes, key): (&[(policy::Prefix, String)], &LldpKey),
-    listeners: &mut BTreeMap<SocketAddr, Listener>,
+    listeners: &mut Listeners,
 ) -> Result<OpenFlowSwitch, CollectError> {
     let tls = tls.map(|tls| openflow::Tls::from_files(&tls.ca, &tls.certificate, &tls.key)).transpose();
     let tls = tls.map_err(|error| CollectError::Tls(error.to_string()))?;
@@ -204,26 +204,31 @@ async fn connect(
         timeout: Duration::from_nanos(timeout.as_ns()),
         ..openflow::Settings::default()
     };
-    let switch = match end {
-        End::Connect(address) => openflow::OpenFlow::connect(settings, address, tls),
+    let (switch, listener) = match end {
+        End::Connect(address) => (openflow::OpenFlow::connect(settings, address, tls), None),
         End::Listen(at, peers) => {
             let listener = match listeners.entry(at) {
-                Entry::Occupied(listener) => listener.into_mut(),
+                Entry::Occupied(listener) => listener.get().clone(),
                 Entry::Vacant(place) => {
                     let what = format!("cannot listen for switches at {at}");
                     let bound = Listener::bind(at, tls).await;
-                    place.insert(bound.map_err(|error| CollectError::Socket { what, error })?)
+                    place.insert(Rc::new(bound.map_err(|error| CollectError::Socket { what, error })?)).clone()
                 }
             };
-            openflow::OpenFlow::listen(settings, listener, Expected { peers, datapath })
+            (openflow::OpenFlow::listen(settings, &listener, Expected { peers, datapath }), Some(listener))
         }
     };
-    Ok(OpenFlowSwitch { switch, has_matrix })
+    Ok(OpenFlowSwitch { switch, has_matrix, _listener: listener })
 }
+
+/// Where switches connect to, by address: several switches may share one.
+type Listeners = BTreeMap<SocketAddr, Rc<Listener>>;
 
 struct OpenFlowSwitch {
     switch: openflow::OpenFlow,
     has_matrix: bool,
+    /// It ends when it is dropped, so each switch that connects holds it.
+    _listener: Option<Rc<Listener>>,
 }
 
 /// A switch that is asked, with what else it may know.

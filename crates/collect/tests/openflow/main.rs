@@ -29,7 +29,7 @@ fn finds(name: &str, key: &LldpKey) -> Settings {
 }
 
 fn anybody_here() -> Expected {
-    Expected { peers: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], datapath: None }
+    Expected { peers: Some(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]), datapath: None }
 }
 
 fn port<'a>(switch: &'a SwitchCounters, name: &str) -> &'a PortCounters {
@@ -250,7 +250,7 @@ fn who_is_not_expected_is_not_read() {
     lab.run(async || {
         let settings = Settings { timeout: Duration::from_millis(300), ..reads("sw2") };
         let listener = Listener::bind("127.0.0.1:0".parse().expect("an address"), None).await.expect("it is free");
-        let elsewhere = Expected { peers: vec!["192.0.2.1".parse().expect("an address")], datapath: None };
+        let elsewhere = Expected { peers: Some(vec!["192.0.2.1".parse().expect("an address")]), datapath: None };
         let mut by_address = OpenFlow::listen(settings.clone(), &listener, elsewhere);
         lab.switches.vsctl(&format!("set-controller sw2 tcp:{}", listener.address()));
         let began = Instant::now();

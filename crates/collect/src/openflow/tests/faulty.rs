@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 type Answers = fn(u8, u16) -> Option<Vec<u8>>;
 
 /// As Open vSwitch did.
-fn rightly(request: u8, multipart: u16) -> Option<Vec<u8>> {
+pub(crate) fn rightly(request: u8, multipart: u16) -> Option<Vec<u8>> {
     let name = match (request, multipart) {
         (kind::HELLO, _) => "hello",
         (kind::FEATURES_REQUEST, _) => "features",
@@ -29,7 +29,10 @@ fn rightly(request: u8, multipart: u16) -> Option<Vec<u8>> {
 }
 
 /// Answers each request on a connection until the other end closes it.
-async fn answer(mut stream: TcpStream, mut answers: impl FnMut(u8, u16) -> Option<Vec<u8>>) -> std::io::Result<()> {
+pub(crate) async fn answer(
+    mut stream: TcpStream,
+    mut answers: impl FnMut(u8, u16) -> Option<Vec<u8>>,
+) -> std::io::Result<()> {
     loop {
         let mut header = [0; HEADER];
         stream.read_exact(&mut header).await?;

@@ -1,6 +1,6 @@
 //! The parts, on messages that Open vSwitch 3.1 sent (`recorded.txt`), on what a faulty switch may send, and on random bytes.
 
-mod faulty;
+pub(crate) mod faulty;
 mod matrix;
 
 use super::lldp::{self, LldpKey, Sender};
