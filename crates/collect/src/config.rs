@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
         Some(peers)
     }
 
-    /// Switches that connect to one address: they must be told apart, and only one certificate can be shown there.
+    /// Switches that connect to one address: they must be distinguished, and one certificate is shown there.
     fn shared_listeners(section: &Section<'_, 'a>, switches: &[Switch]) {
         let listens = |switch: &'_ Switch| match &switch.way {
             Way::OpenFlow(openflow) => match &openflow.end {

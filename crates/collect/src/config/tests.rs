@@ -11,7 +11,7 @@ fn problems(one: &str, other: &str) -> Vec<String> {
 }
 
 #[test]
-fn switches_that_connect_to_one_address_are_told_apart() {
+fn switches_that_connect_to_one_address_are_distinguished() {
     let apart = |one, other| assert_eq!(problems(one, other), [""; 0]);
     apart("peers = [\"192.0.2.1\"]", "peers = [\"192.0.2.2\"]");
     apart("datapath = 1", "datapath = 2");
