@@ -51,6 +51,9 @@ impl World {
         let there = End { host, name: "eth0", address: Some(&address) };
         cable([there, End { host: between, name: port, address: None }]);
         ip(&format!("-n {between} link set {port} master br0"));
+        // as if an administrator had made it: agents leave the kernel's own routes alone
+        ip(&format!("-n {host} route delete 10.97.0.0/24 dev eth0"));
+        ip(&format!("-n {host} route add 10.97.0.0/24 dev eth0 proto static scope link src 10.97.0.{last}"));
     }
 
     /// Deletes the client's link and adds one of the same name.
