@@ -176,10 +176,8 @@ fn of_kept(kept: &[&str], by_bpf: bool) -> Option<String> {
     let more = if kept.len() > NAMED { "; ..." } else { "" };
     let from =
         if by_bpf { "new connections there get from BPF what it can set" } else { "connections there are not set" };
-    Some(format!(
-        "{} routes of the kernel or with a lifetime are left as they are ({first}{rest}{more}): {from}",
-        kept.len()
-    ))
+    let count = if kept.len() == 1 { "1 route".to_string() } else { format!("{} routes", kept.len()) };
+    Some(format!("{count} of the kernel or with a lifetime left unchanged ({first}{rest}{more}): {from}"))
 }
 
 fn priority(route: &RouteMessage) -> u32 {

@@ -128,18 +128,27 @@ pub fn run(config: Config, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&str)
 
 /// Refuses to start where TCP would pass by a filter or a queue discipline that somebody has put there, unless it is to.
 fn pass_by(config: &Config, place: &Place, say: &mut dyn FnMut(&str)) -> Result<(), EnforceError> {
-    let found = match place.passed_by() {
-        Ok(found) if found.is_empty() => return Ok(()),
-        Ok(found) => bypassed::list(&found),
-        Err(why) => why,
-    };
-    if !config.bypass_filters {
-        return Err(EnforceError::Input(format!(
-            "TCP between {place} would pass by what filters or shapes it there ({found}): remove it, or give --bypass-filters"
-        )));
+    if config.bypass_filters {
+        if let Ok(found) = place.passed_by()
+            && !found.is_empty()
+        {
+            say(&format!(
+                "TCP passes by what filters or shapes other packets between {place}: {}",
+                bypassed::list(&found)
+            ));
+        }
+        return Ok(());
     }
-    say(&format!("TCP passes by what filters or shapes other packets between {place}: {found}"));
-    Ok(())
+    let found = place.passed_by().map_err(|why| {
+        EnforceError::Failed(format!("{why}; so TCP may pass by filters: --bypass-filters starts nevertheless"))
+    })?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(EnforceError::Input(format!(
+        "TCP between {place} would pass by what filters or shapes it there ({}): remove it, or give --bypass-filters",
+        bypassed::list(&found)
+    )))
 }
 
 /// Takes the place of the enforcer that runs at these interfaces, then enforces until `stopped`.

@@ -1,6 +1,6 @@
 //! Base chains of nftables, those that `iptables-nft` makes too (nf_tables.h).
 
-use crate::Netlink;
+use crate::socket::Netlink;
 use netlink_packet_core::{
     DecodeError, NLM_F_DUMP, NetlinkDeserializable, NetlinkHeader, NetlinkPayload, NetlinkSerializable, NlaBuffer,
     NlasIterator,

@@ -224,7 +224,7 @@ fn what_the_kernel_made_or_will_end_is_not_replaced_and_that_is_said_in_a_line()
         ["10.9.0.0/16 tos 0 priority 0"]
     );
     let said = |by_bpf| table.changes(&[wish(None, 20)], by_bpf).1;
-    let named = "4 routes of the kernel or with a lifetime are left as they are (10.0.0.0/24 tos 0 priority 0; ::/0 tos 0 priority 0; \
+    let named = "4 routes of the kernel or with a lifetime left unchanged (10.0.0.0/24 tos 0 priority 0; ::/0 tos 0 priority 0; \
                  fd09::/64 tos 0 priority 0; ...)";
     assert_eq!(said(true), [format!("{named}: new connections there get from BPF what it can set")]);
     assert_eq!(said(false), [format!("{named}: connections there are not set")]);

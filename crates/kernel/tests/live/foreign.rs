@@ -11,6 +11,11 @@ use std::process::Command;
 use std::{env, fs};
 
 const MEGABYTE: usize = 1_000_000;
+/// Some kernels skip a hook that is due while pid 1 is interrupted, and its caller takes what is in a register for the result: the kernel then
+/// warns of the window that it sets. That says nothing of the file, so the transfer is repeated, up to so many times.
+const TRIES: usize = 3;
+/// Segments, far above what these paths hold.
+const ABSURD_WINDOW: u64 = 5_000_000;
 
 unsafe extern "C" {
     fn vsnprintf(buffer: *mut c_char, size: usize, format: *const c_char, args: *mut libbpf::__va_list_tag) -> c_int;
@@ -86,16 +91,22 @@ fn files_written_for_libbpf_carry_bytes_through_a_queue_that_overflows() {
     for (file, name) in [("cubic.c", "rfc_cubic"), ("dctcp.c", "rfc_dctcp")] {
         let loaded = kernel.load_object(&compile(file, &headers), file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(loaded.name(), name);
-        let mut connection = path.connect(name, name);
-        let took = connection.carry(20 * MEGABYTE);
-        assert_eq!(algorithm(&connection.source), name);
-        let sockets = path.sender_sockets();
-        let mbit = 160.0 / took.as_secs_f64();
-        println!("{name}: {mbit:.0} Mbit/s {}", sockets.trim());
-        assert!(sockets.contains(name), "{sockets}");
-        assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
-        assert!(support::number(&sockets, "cwnd:").is_some_and(|cwnd| (2..10_000).contains(&cwnd)), "{sockets}");
-        connection.close();
+        let carried = (0..TRIES).any(|_| {
+            let mut connection = path.connect(name, name);
+            let took = connection.carry(20 * MEGABYTE);
+            assert_eq!(algorithm(&connection.source), name);
+            let sockets = path.sender_sockets();
+            connection.close();
+            let mbit = 160.0 / took.as_secs_f64();
+            println!("{name}: {mbit:.0} Mbit/s {}", sockets.trim());
+            assert!(sockets.contains(name), "{sockets}");
+            assert!(mbit > 50.0, "{name} used {mbit:.0} of 400 Mbit/s");
+            let cwnd = support::number(&sockets, "cwnd:").expect("it has a window");
+            let skipped = cwnd > ABSURD_WINDOW;
+            assert!(skipped || (2..10_000).contains(&cwnd), "{sockets}");
+            !skipped
+        });
+        assert!(carried, "{name}: a window beyond {ABSURD_WINDOW} segments {TRIES} times");
     }
 }
 
