@@ -46,19 +46,19 @@ impl Log {
         if is_quiet() {
             return;
         }
-        let time =
-            jiff::Timestamp::from_millisecond(unix_ms()).map_or_else(|_| String::new(), |time| format!("{time:.3}"));
         // there is nowhere to report that stderr is closed
-        let _ = io::stderr().lock().write_all(self.line(line, &time).as_bytes());
+        let _ = io::stderr().lock().write_all(self.line(line, now).as_bytes());
     }
 
-    fn line(&self, line: &str, time: &str) -> String {
+    /// As it is written at a time, which text leaves to who reads stderr.
+    fn line(&self, line: &str, time: fn() -> String) -> String {
         let (message, warns) = line.strip_prefix("<4>").map_or((line, false), |rest| (rest, true));
         let Log { daemon, format, journal } = *self;
         match format {
             Format::Json => {
                 let level = if warns { "warning" } else { "info" };
-                let object = serde_json::json!({ "time": time, "level": level, "daemon": daemon, "message": message });
+                let object =
+                    serde_json::json!({ "time": time(), "level": level, "daemon": daemon, "message": message });
                 format!("{object}\n")
             }
             // a message of several lines has its level on each
@@ -71,10 +71,12 @@ impl Log {
     }
 }
 
+/// The wall clock's time (RFC 3339), in milliseconds.
 #[allow(clippy::disallowed_methods, reason = "a line of a log says when it was written; nothing is decided by it")]
-fn unix_ms() -> i64 {
+fn now() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    let unix_ms = since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    jiff::Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| format!("{time:.3}"))
 }
 
 /// Whether stderr is what systemd has connected to its journal (systemd.exec(5), $JOURNAL_STREAM).
@@ -88,15 +90,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_has_the_level() {
-        let of = |format, journal, line: &str| {
-            Log { daemon: "oracle", format, journal }.line(line, "2026-01-01T00:00:00.000Z")
+    fn each_format_has_the_level_and_text_needs_no_clock() {
+        let text = |journal, line: &str| {
+            let log = Log { daemon: "oracle", format: Format::Text, journal };
+            log.line(line, || panic!("a daemon that must not depend on the wall clock reads it for each line"))
         };
-        assert_eq!(of(Format::Text, false, "begins"), "oracle: begins\n");
-        assert_eq!(of(Format::Text, false, "<4>one\ntwo"), "oracle: one\ntwo\n");
-        assert_eq!(of(Format::Text, true, "begins"), "<6>oracle: begins\n");
-        assert_eq!(of(Format::Text, true, "<4>one\ntwo"), "<4>oracle: one\n<4>oracle: two\n");
-        let object: serde_json::Value = serde_json::from_str(&of(Format::Json, true, "<4>a \"b\"\nc")).unwrap();
+        assert_eq!(text(false, "begins"), "oracle: begins\n");
+        assert_eq!(text(false, "<4>one\ntwo"), "oracle: one\ntwo\n");
+        assert_eq!(text(true, "begins"), "<6>oracle: begins\n");
+        assert_eq!(text(true, "<4>one\ntwo"), "<4>oracle: one\n<4>oracle: two\n");
+        let log = Log { daemon: "oracle", format: Format::Json, journal: true };
+        let object = log.line("<4>a \"b\"\nc", || "2026-01-01T00:00:00.000Z".to_string());
+        let object: serde_json::Value = serde_json::from_str(&object).unwrap();
         let expected = serde_json::json!({
             "time": "2026-01-01T00:00:00.000Z", "level": "warning", "daemon": "oracle", "message": "a \"b\"\nc"
         });

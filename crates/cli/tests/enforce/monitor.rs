@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use testkit::{PATIENCE, Running, eventually, until};
@@ -276,7 +276,7 @@ fn top_shows_the_fleet_in_a_terminal_of_any_size() {
     let Some(world) = World::new() else { return };
     world.run(1, "ip link set lo up");
     let daemons = start(&world);
-    let terminal = Terminal { socket: world.path("tmux") };
+    let mut terminal = Terminal::new(world.path("tmux"));
     terminal.start(&["NO_COLOR=1", env!("CARGO_BIN_EXE_opentcp"), "top", "--socket"], &world.path("oracle.sock"));
     let shows = |part: &str| {
         assert!(eventually(|| terminal.screen(false).contains(part)), "{part}:\n{}", terminal.screen(false));
@@ -307,24 +307,42 @@ fn top_shows_the_fleet_in_a_terminal_of_any_size() {
 /// A terminal of tmux's, with a server of its own.
 struct Terminal {
     socket: PathBuf,
+    server: Child,
 }
 
 impl Terminal {
+    /// A server that is a child of the test: where it ends, the test knows when and why.
+    fn new(socket: PathBuf) -> Terminal {
+        let server = Command::new("tmux").args(["-D", "-f", "/dev/null", "-S"]).arg(&socket).spawn();
+        let terminal = Terminal { socket, server: server.expect("it was found") };
+        until("its server answers", || terminal.answers(&["show-options", "-s"]));
+        terminal
+    }
+
     /// Starts a program, of whose arguments the last is a path, in a terminal of 80 columns and 24 lines, as of old. It is started without the
     /// user's shell, which may be any. Once it has ended, its last words stay on the screen.
-    fn start(&self, program: &[&str], last: &Path) {
-        let session = ["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";", "new-session", "-d"];
+    fn start(&mut self, program: &[&str], last: &Path) {
+        let session = ["set-option", "-g", "remain-on-exit", "on", ";", "new-session", "-d"];
         let last = last.display().to_string();
         let arguments = [&session[..], &["-x", "80", "-y", "24", "env"], program, &[&last]].concat();
         let said = self.tmux(&arguments);
-        assert!(self.lives(), "{said}{}", self.screen(false));
+        assert!(self.lives(), "{said}{}, the server: {:?}", self.screen(false), self.server.try_wait());
+    }
+
+    /// Whether a command succeeds.
+    fn answers(&self, arguments: &[&str]) -> bool {
+        self.command(arguments).output().is_ok_and(|output| output.status.success())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(arguments).env("TERM", "xterm-256color");
+        command
     }
 
     /// What tmux answers, or why it does not.
     fn tmux(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new("tmux");
-        command.args(["-f", "/dev/null", "-S"]).arg(&self.socket).args(arguments).env("TERM", "xterm-256color");
-        let output = command.output().expect("it was found");
+        let output = self.command(arguments).output().expect("it was found");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
@@ -343,5 +361,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.tmux(&["kill-server"]);
+        let _ = self.server.kill();
+        let _ = self.server.wait();
     }
 }
