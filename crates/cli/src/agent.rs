@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::identity::Meeting;
 use crate::log::{Log, LogArgs};
 use crate::stop;
-use crate::terminal::{print, print_json};
+use crate::terminal::{message, print, print_json};
 use agent::{AgentError, Config, Means, Places, Reset, Status};
 use bus::Role;
 use congestion::Algorithm;
@@ -183,13 +183,13 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
             if let Some(hidden) = kernel::bpffs::hidden() {
-                eprintln!("routes and sysctls were checked, but not the BPF program: {hidden}");
+                message!("routes and sysctls were checked, but not the BPF program: {hidden}");
             }
             print(&words(&reset))
         }
         Some(Command::Guard { places }) => {
             let reset = agent::guard(io::stdin().lock(), &places.places(), &places.cgroup());
-            reset.map_err(|error| failure(&error))?.notes.iter().for_each(|note| eprintln!("guardian: {note}"));
+            reset.map_err(|error| failure(&error))?.notes.iter().for_each(|note| message!("guardian: {note}"));
             Ok(())
         }
     }

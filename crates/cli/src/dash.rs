@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::operator::{Place, operator};
 use crate::stop;
-use crate::terminal::note;
+use crate::terminal::{message, note};
 use ::dash::{Config, DashError, Token, Watched};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub fn dash(args: Args) -> Result<(), Failure> {
         }
         let watched = Watched { listen: args.listen, names: args.names, run };
         let stop = stop::on_signals();
-        return ::dash::watch(watched, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}"))
+        return ::dash::watch(watched, &|| stop.is_set(), &mut |line| message!("dash: {line}"))
             .map_err(|error| failure(&error));
     }
     let token =
@@ -65,7 +65,7 @@ pub fn dash(args: Args) -> Result<(), Failure> {
     let (oracle, operator) = (args.place.address()?, operator());
     let config = Config { listen: args.listen, names: args.names, oracle, token, operator };
     let stop = stop::on_signals();
-    ::dash::run(config, &|| stop.is_set(), &mut |line| eprintln!("dash: {line}")).map_err(|error| failure(&error))
+    ::dash::run(config, &|| stop.is_set(), &mut |line| message!("dash: {line}")).map_err(|error| failure(&error))
 }
 
 fn failure(error: &DashError) -> Failure {

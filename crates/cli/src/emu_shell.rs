@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stop;
-use crate::terminal::{note, print};
+use crate::terminal::{message, note, print};
 use ::emu::{Network, hosts};
 use std::fs;
 use std::io;
@@ -136,7 +136,7 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
     let names: Vec<_> = network.hosts().iter().map(|host| (host.name(), host.address())).collect();
     let mut child = hosts::with_names(&names, &folder.names(), |given| {
         if let Err(error) = given {
-            eprintln!("hosts' names do not resolve, use their addresses: {error}");
+            message!("hosts' names do not resolve, use their addresses: {error}");
         }
         process.spawn()
     })??;

@@ -6,6 +6,7 @@
 //! It makes two programs: `opentcp`, and `opentcp-agent`, which `opentcp agent` becomes. The agent runs on every host, and the pages of
 //! a program that is in use are its largest memory by far: a program that is nothing but the agent has a third of them.
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stderr, reason = "it ends the program where stderr is closed")]
 
 mod agent;
 #[cfg(test)]
@@ -172,7 +173,7 @@ fn end(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{}", failure.message(terminal::is_coloured(&std::io::stderr())));
+            terminal::message!("{}", failure.message(terminal::is_coloured(&std::io::stderr())));
             ExitCode::from(failure.code())
         }
     }

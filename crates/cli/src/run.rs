@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::stop;
-use crate::terminal::{Terminal, note, print, print_json};
+use crate::terminal::{Terminal, message, note, print, print_json};
 use results::{RunInfo, RunSummary, SelfCheck};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn judge(checks: &[SelfCheck], allow_distorted: bool) -> Result<(), Failure> {
     let Some(text) = study::emu::distortions(checks) else { return Ok(()) };
     if allow_distorted {
-        eprintln!("{text}");
+        message!("{text}");
         return Ok(());
     }
     Err(Failure::Run(format!(

@@ -83,11 +83,21 @@ pub fn is_coloured(stream: &impl IsTerminal) -> bool {
     }
 }
 
-/// Prints a message to stderr, unless only errors go there.
+/// Prints a line to stderr. Where it is closed (`2>&1 | head`) there is nowhere to report that, and the work goes on: `eprintln!` would
+/// end the program, and lose what it was about to write.
+macro_rules! message {
+    ($($words:tt)*) => {{
+        let line = format!("{}\n", format_args!($($words)*));
+        let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes());
+    }};
+}
+pub(crate) use message;
+
+/// The same, unless only errors go there.
 macro_rules! note {
     ($($words:tt)*) => {
         if !$crate::terminal::is_quiet() {
-            eprintln!($($words)*);
+            $crate::terminal::message!($($words)*);
         }
     };
 }

@@ -248,8 +248,7 @@ fn ask(policy: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::Input("nothing was changed: without a terminal --yes confirms it".to_string()));
     }
-    eprint!("Apply `{policy}`? [y/N] ");
-    let _ = io::stderr().flush();
+    let _ = write!(io::stderr(), "Apply `{policy}`? [y/N] ");
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|error| Failure::Run(error.to_string()))?;
     match line.trim() {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the runs end, and nothing is left half-written.
+//! Ctrl-C: the runs end, and nothing is left half-written; a closed stderr: they go on.
 
 use crate::common::Place;
 use crate::outputs::SMALL;
@@ -49,4 +49,13 @@ fn an_earlier_runs_results_outlive_an_interrupted_one() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(std::fs::read(place.join("out/summary.json")).unwrap(), before);
     assert_eq!(place.entries(), ["a.toml", "long.toml", "out"]);
+}
+
+#[test]
+fn a_run_goes_on_where_nobody_reads_its_messages() {
+    let place = Place::with(SMALL);
+    let mut child = place.command(&["run", "a.toml", "--out", "out"]).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(place.join("out/summary.json").exists());
 }
