@@ -321,6 +321,9 @@ struct tcp_congestion_ops {
 	char name[16];
 	u32 flags;
 	u32 cc_pad;
+#if defined(CC_OPS_MORE)
+	CC_OPS_MORE	/* of Linux's own modules, which the host does not see */
+#endif
 };
 #endif
 

@@ -28,6 +28,15 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
     },
+    /// A module of Linux, for a kernel of which only programs are asked.
+    #[error(
+        "{} is a module of Linux, not a BPF program: the kernel loads the module itself (`modprobe`); the simulator and the enforcer run \
+         this file", path.display()
+    )]
+    Module {
+        /// The file.
+        path: PathBuf,
+    },
     /// No compiler.
     #[error("no C compiler: $CC is not set, and neither cc nor clang nor gcc was found; install gcc or clang")]
     NoCompiler,

@@ -1,6 +1,7 @@
-//! Foreign algorithms: C files written for libbpf (vmlinux.h, BPF_PROG, SEC, kfuncs), compiled natively unmodified.
+//! Foreign algorithms, compiled natively unmodified: C files written for libbpf (vmlinux.h, BPF_PROG, SEC, kfuncs), and Linux's own modules
+//! (`net/ipv4/tcp_*.c`).
 //!
-//! The headers that such a file includes are replaced by this crate's own (`src/foreign/`), which map libbpf's world onto
+//! The headers that such a file includes are replaced by this crate's own (`src/foreign/`), which map its world onto
 //! the contract. Anything else that a file uses is reported with its line and an alternative.
 
 use crate::contract::HEADER;
@@ -40,6 +41,43 @@ const STANDARD: [(&str, &str); 3] = [
     ("stdint.h", "#include \"vmlinux.h\"\n"),
 ];
 
+/// The header of Linux's modules.
+const MODULE: &str = include_str!("foreign/module.h");
+const ONLY_MODULE: &str = "#include <module.h>\n";
+/// The headers of the kernel that stand for it. A module includes the first, and no other file does.
+const MODULE_HEADERS: [&str; 30] = [
+    "linux/module.h",
+    "net/tcp.h",
+    "asm/div64.h",
+    "linux/bitops.h",
+    "linux/btf.h",
+    "linux/btf_ids.h",
+    "linux/bug.h",
+    "linux/errno.h",
+    "linux/inet.h",
+    "linux/inet_diag.h",
+    "linux/init.h",
+    "linux/jiffies.h",
+    "linux/kernel.h",
+    "linux/log2.h",
+    "linux/math.h",
+    "linux/math64.h",
+    "linux/minmax.h",
+    "linux/mm.h",
+    "linux/moduleparam.h",
+    "linux/printk.h",
+    "linux/random.h",
+    "linux/sched/clock.h",
+    "linux/skbuff.h",
+    "linux/slab.h",
+    "linux/tcp.h",
+    "linux/time.h",
+    "linux/types.h",
+    "linux/win_minmax.h",
+    "net/inet_connection_sock.h",
+    "net/sock.h",
+];
+
 /// The kernel functions that files declare.
 const KFUNCS: &str = include_str!("foreign/kfuncs.c");
 
@@ -57,6 +95,10 @@ const HELPERS_OFFERED: &str = "bpf_jiffies64, bpf_ktime_get_ns (and _boot_ns, _c
     bpf_tcp_send_ack, bpf_probe_read_kernel, bpf_loop, bpf_for, bpf_repeat, bpf_printk, BPF_CORE_READ, \
     BPF_CORE_READ_BITFIELD; bpf_setsockopt, bpf_getsockopt and bpf_sk_storage_get answer as where nothing is set up";
 
+const MODULE_OFFERED: &str = "the arithmetic of linux/kernel.h, minmax.h and math64.h, jiffies and tcp_jiffies32, get_random_u32 (and _below), \
+    the functions of net/tcp.h that read and change the window, minmax_running_max, pr_debug; no memory (state is 104 bytes of \
+    icsk_ca_priv), timers, locks or other sockets";
+
 const KFUNCS_OFFERED: &str = "tcp_slow_start, tcp_cong_avoid_ai, tcp_reno_ssthresh, tcp_reno_cong_avoid, \
     tcp_reno_undo_cwnd, and the kernel's hooks cubictcp_*, dctcp_* and bbr_*; CONFIG_HZ and LINUX_KERNEL_VERSION";
 
@@ -67,17 +109,51 @@ pub(crate) struct Surroundings {
     pub files: Vec<(String, String)>,
     /// Of these, the C files to link to a native build.
     pub linked: Vec<String>,
-    /// `-D` arguments.
-    pub defines: Vec<String>,
+    /// The compiler's arguments: `-D`, and folders of headers.
+    pub arguments: Vec<String>,
 }
 
-/// Does the file include one of libbpf's headers?
-pub(crate) fn is_foreign(source: &[u8]) -> bool {
+/// Whose world a file was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum World {
+    /// libbpf's: it includes one of its headers.
+    Bpf,
+    /// The kernel's: it is a module.
+    Kernel,
+}
+
+/// Whose world the file was written for; `None` for the contract, `tcp.h`.
+pub(crate) fn world(source: &[u8]) -> Option<World> {
     let text = String::from_utf8_lossy(source);
-    text.lines().filter_map(included).any(|name| HEADERS.iter().any(|(header, _)| *header == name))
+    let includes = |wanted: &dyn Fn(&str) -> bool| text.lines().filter_map(included).any(wanted);
+    if includes(&|name| name == MODULE_HEADERS[0]) {
+        return Some(World::Kernel);
+    }
+    includes(&|name| HEADERS.iter().any(|(header, _)| *header == name)).then_some(World::Bpf)
 }
 
-/// What the file is compiled with.
+/// What the module at `path` is compiled with: headers beside it, and the modules that these are of (yeah takes functions from vegas).
+pub(crate) fn module_surroundings(path: &Path, source: &[u8]) -> Surroundings {
+    let text = String::from_utf8_lossy(source);
+    let mut around = Surroundings::default();
+    around.files.extend([("vmlinux.h", VMLINUX), ("module.h", MODULE)].map(|(name, text)| (name.into(), text.into())));
+    around.files.extend(MODULE_HEADERS.map(|name| (name.to_string(), ONLY_MODULE.to_string())));
+    let folder = std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
+    let Some(folder) = folder else { return around };
+    around.arguments.extend(["-idirafter".to_string(), folder.display().to_string()]);
+    let quoted = text.lines().filter_map(included).filter_map(|name| name.strip_suffix(".h"));
+    for name in quoted.filter(|name| folder.join(format!("{name}.h")).is_file()) {
+        let other = folder.join(format!("{name}.c"));
+        if other.file_name() != path.file_name() && other.is_file() {
+            let wrapper = format!("other_{}.c", around.linked.len());
+            around.files.push((wrapper.clone(), format!("#define CC_DEPENDENCY\n#include \"{}\"\n", other.display())));
+            around.linked.push(wrapper);
+        }
+    }
+    around
+}
+
+/// What a file for libbpf is compiled with.
 pub(crate) fn surroundings(source: &[u8]) -> Surroundings {
     let text = String::from_utf8_lossy(source);
     let mut around = Surroundings::default();
@@ -90,11 +166,11 @@ pub(crate) fn surroundings(source: &[u8]) -> Surroundings {
             let name = format!("{symbol}.c");
             around.files.push((name.clone(), format!("#define CC_SYMBOL {symbol}\n#line 1 \"{symbol}\"\n{algorithm}")));
             around.linked.push(name);
-            around.defines.push(format!("-D{macro_name}"));
+            around.arguments.push(format!("-D{macro_name}"));
         }
     }
     let own = OWN.into_iter().filter(|name| text.lines().any(|line| defines(line, name)));
-    around.defines.extend(own.map(|name| format!("-DCC_OWN_{name}")));
+    around.arguments.extend(own.map(|name| format!("-DCC_OWN_{name}")));
     around
 }
 
@@ -131,7 +207,7 @@ fn is_word(c: char) -> bool {
 
 /// Our message for a compiler's error in a foreign file, if the error is about something that is not supported. `shown`
 /// is the file's name in the compiler's messages.
-pub(crate) fn explain(shown: &str, said: &str) -> Option<String> {
+pub(crate) fn explain(world: World, shown: &str, said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
     let mut report = String::new();
     let mut offers: Vec<String> = Vec::new();
@@ -140,7 +216,7 @@ pub(crate) fn explain(shown: &str, said: &str) -> Option<String> {
         if words.starts_with("#error") || words.starts_with('"') {
             return None; // a header's own message says it
         }
-        let Some((what, offer)) = not_offered(words) else { continue };
+        let Some((what, offer)) = not_offered(world, words) else { continue };
         let entry = format!("\n  line {}: {what}", line_of(shown, &lines, i));
         if !report.contains(&entry) {
             report.push_str(&entry);
@@ -194,7 +270,7 @@ fn line_of(shown: &str, lines: &[&str], at: usize) -> String {
 }
 
 /// What is missing according to a message of gcc or clang, and what there is instead.
-fn not_offered(words: &str) -> Option<(String, String)> {
+fn not_offered(world: World, words: &str) -> Option<(String, String)> {
     let quoted: Vec<&str> = words.split('\'').skip(1).step_by(2).collect();
     if let Some((name, reason)) = by_attribute(words, "error") {
         return Some((format!("{name}: {reason}"), String::new()));
@@ -214,7 +290,11 @@ fn not_offered(words: &str) -> Option<(String, String)> {
     let function = quoted.first()?;
     if words.contains("implicit declaration of function") || words.contains("call to undeclared function") {
         let what = format!("{function} is not known: neither an available helper nor declared in the file");
-        return Some((what, format!("helpers available: {HELPERS_OFFERED}")));
+        let offered = match world {
+            World::Bpf => format!("helpers available: {HELPERS_OFFERED}"),
+            World::Kernel => format!("of the kernel there are: {MODULE_OFFERED}"),
+        };
+        return Some((what, offered));
     }
     if words.contains("deprecated") && words.contains("BPF_CORE_READ_BITFIELD") {
         let what = format!("{function} is a bitfield: read it with BPF_CORE_READ_BITFIELD(object, field)");
@@ -224,25 +304,30 @@ fn not_offered(words: &str) -> Option<(String, String)> {
 }
 
 /// Our message for a missing header.
-pub(crate) fn explain_header(shown: &str, said: &str) -> Option<String> {
+pub(crate) fn explain_header(world: World, shown: &str, said: &str) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
     let at = lines.iter().position(|line| line.contains("fatal error: "))?;
     let words = lines[at].split_once("fatal error: ")?.1;
     let missing = words.contains("No such file") || words.contains("file not found");
     let name = words.trim_start_matches('\'').split(['\'', ':']).next()?;
-    let names: Vec<&str> = HEADERS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = match world {
+        World::Bpf => HEADERS.iter().map(|(name, _)| *name).collect(),
+        World::Kernel => MODULE_HEADERS.to_vec(),
+    };
     let line = line_of(shown, &lines, at);
     missing.then(|| format!("\n  line {line}: the header {name}\nheaders available: {}", names.join(", ")))
 }
 
 /// The kernel function `symbol` that the file declares and the simulator does not have.
-pub(crate) fn missing_kfunc(source: &[u8], symbol: &str) -> String {
+pub(crate) fn missing_kfunc(world: World, source: &[u8], symbol: &str) -> String {
     let text = String::from_utf8_lossy(source);
     let line = text.lines().position(|line| line.match_indices(symbol).any(|(at, _)| is_whole(line, at, symbol)));
     let line = line.map_or_else(|| "?".to_string(), |line| (line + 1).to_string());
-    format!(
-        "\n  line {line}: {symbol}, which the file declares and nothing defines\nkernel functions available: {KFUNCS_OFFERED}"
-    )
+    let offered = match world {
+        World::Bpf => format!("kernel functions available: {KFUNCS_OFFERED}"),
+        World::Kernel => format!("of the kernel there are: {MODULE_OFFERED}"),
+    };
+    format!("\n  line {line}: {symbol}, which the file declares and nothing defines\n{offered}")
 }
 
 fn is_whole(line: &str, at: usize, word: &str) -> bool {
@@ -259,7 +344,7 @@ fn fields_of(name: &str) -> Option<Vec<String>> {
         let named = declaration.split(")(").next().and_then(|named| named.split('[').next())?;
         named.rsplit(|c| !is_word(c)).find(|word| !word.is_empty())
     });
-    Some(fields.filter(|field| !field.starts_with("cc_")).map(str::to_string).collect())
+    Some(fields.filter(|field| !field.starts_with("cc_") && !field.starts_with("CC_")).map(str::to_string).collect())
 }
 
 fn without_comments(text: &str) -> String {

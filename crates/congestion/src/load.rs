@@ -1,7 +1,7 @@
 //! Bring your own: a user's C file becomes an algorithm through the same contract as those of `cc/`.
 
 use crate::error::LoadError;
-use crate::foreign;
+use crate::foreign::{self, World};
 use crate::registry::{Algorithm, RawAlgorithm};
 use crate::table;
 use crate::toolchain;
@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 impl Algorithm {
     /// Compiles a user's file natively, against the contract of `cc/include/tcp.h` that is part of this program, and
     /// opens it. The compiler is `$CC`, or else cc, clang or gcc. A file written for libbpf (it includes vmlinux.h or
-    /// another of libbpf's headers) is compiled unmodified, against headers of this program's own.
+    /// another of libbpf's headers) is compiled unmodified, against headers of this program's own; so is a module of Linux
+    /// (`net/ipv4/tcp_*.c`), together with the headers and modules beside it that it includes.
     ///
-    /// The algorithm stays loaded until the process ends. A file of the same bytes is compiled once.
+    /// The algorithm stays loaded until the process ends. A file of the same bytes is compiled once, a module once at each path.
     ///
     /// Compiling does not make a file safe: it runs with this process's rights. [`crate::check_invariants`] checks
     /// it in a process of its own.
@@ -25,21 +26,23 @@ impl Algorithm {
     /// # Errors
     /// [`LoadError`] says what is wrong with the file, with the compiler's own message where the compiler refuses it.
     pub fn load(path: &Path) -> Result<&'static Algorithm, LoadError> {
-        static LOADED: Mutex<BTreeMap<Vec<u8>, &'static Algorithm>> = Mutex::new(BTreeMap::new());
+        static LOADED: Mutex<BTreeMap<(Vec<u8>, PathBuf), &'static Algorithm>> = Mutex::new(BTreeMap::new());
 
         if let Some(algorithm) = Algorithm::registered(path) {
             return Ok(algorithm);
         }
         let source = read(path)?;
+        let beside = if foreign::world(&source) == Some(World::Kernel) { path.to_path_buf() } else { PathBuf::new() };
+        let key = (source, beside);
         // held while compiling: a second thread with the same file waits for the first one's result
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(algorithm) = loaded.get(&source) {
+        if let Some(algorithm) = loaded.get(&key) {
             return Ok(algorithm);
         }
-        let compiled = toolchain::compile_shared(path, &source)?;
-        let algorithm = open(path, &source, &compiled.object)?.with_warnings(compiled.warnings);
+        let compiled = toolchain::compile_shared(path, &key.0)?;
+        let algorithm = open(path, &key.0, &compiled.object)?.with_warnings(compiled.warnings);
         let algorithm: &'static Algorithm = Box::leak(Box::new(algorithm));
-        loaded.insert(source, algorithm);
+        loaded.insert(key, algorithm);
         Ok(algorithm)
     }
 }
@@ -62,28 +65,44 @@ fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })
 }
 
+/// `cc_module` of `src/foreign/module.h`: starts a module, and returns its algorithm, or null and why.
+type Begin = unsafe extern "C" fn(error: *mut i32) -> *const RawAlgorithm;
+
 /// Opens a shared object, never to be closed, and finds its table.
 fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadError> {
-    let foreign = foreign::is_foreign(source);
+    let world = foreign::world(source);
     let name = CString::new(object.as_os_str().as_bytes()).expect("a temporary folder's name has no zero byte");
     // SAFETY: `name` is a C string. Opening runs the object's constructors: code of a file that the user asked to run.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        return Err(match refusal(path, &last_message()) {
-            LoadError::UndefinedSymbol { path, symbol } if foreign => {
-                LoadError::NotOffered { path, message: foreign::missing_kfunc(source, &symbol) }
+        return Err(match (refusal(path, &last_message()), world) {
+            (LoadError::UndefinedSymbol { path, symbol }, Some(world)) => {
+                LoadError::NotOffered { path, message: foreign::missing_kfunc(world, source, &symbol) }
             }
-            error => error,
+            (error, _) => error,
         });
     }
     let contract = |message| LoadError::Contract { path: path.to_path_buf(), message };
-    let symbol = if foreign { c"cc_foreign" } else { c"cc_algorithm" };
+    let symbol = match world {
+        None => c"cc_algorithm",
+        Some(World::Bpf) => c"cc_foreign",
+        Some(World::Kernel) => c"cc_module",
+    };
     // SAFETY: `handle` is open; the name is a C string.
     let table: *mut c_void = unsafe { libc::dlsym(handle, symbol.as_ptr()) };
     if table.is_null() {
         return Err(LoadError::NoTable { path: path.to_path_buf() });
     }
-    if foreign {
+    if world == Some(World::Kernel) {
+        // SAFETY: module_init of the header that the file was compiled with defines the symbol as a function of this type
+        let begin = unsafe { std::mem::transmute::<*mut c_void, Begin>(table) };
+        let mut error = 0;
+        // SAFETY: the module's own start, called once, as in a kernel; its table is never freed.
+        let raw = unsafe { begin(&raw mut error).as_ref() };
+        let failed = || contract(format!("its module_init fails or registers no algorithm: {error}"));
+        return Algorithm::from_raw(raw.ok_or_else(failed)?).map_err(contract);
+    }
+    if world == Some(World::Bpf) {
         let bytes = fs::read(object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })?;
         // SAFETY: vmlinux.h of the headers that the file was compiled with defines the symbol as a constant of this
         // type, `bytes` is the file that was opened, and it is never closed.

@@ -51,8 +51,6 @@ pub enum Fault {
         /// The clamp.
         clamp: u32,
     },
-    /// It paces, at 0 bytes/s.
-    PacingRateZero,
     /// It wrote a field that belongs to the host; the kernel would refuse to load it.
     HostField {
         /// The field.
@@ -79,7 +77,6 @@ impl fmt::Display for Fault {
             }
             Fault::Threshold { ssthresh } => write!(f, "the slow-start threshold is {ssthresh}; it is at least 2"),
             Fault::Undo { cwnd, clamp } => write!(f, "it restored the window to {cwnd}, which is outside 1 to {clamp}"),
-            Fault::PacingRateZero => write!(f, "it paces at 0 bytes/s: nothing would ever be sent"),
             Fault::HostField { field } => {
                 write!(f, "it wrote {field}, which belongs to the host, or beyond its 104 bytes of private state")
             }

@@ -2,7 +2,7 @@
 
 use crate::contract::{HEADERS, NATIVE_FLAGS};
 use crate::error::LoadError;
-use crate::foreign::{self, Surroundings};
+use crate::foreign::{self, Surroundings, World};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
@@ -15,6 +15,9 @@ const SHARED_FLAGS: &str = "-O2 -shared -fPIC -Wpadded -Werror=implicit-function
 const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgeneral-regs-only -O2 -shared -fPIC -Wall \
     -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -fno-strict-aliasing -fvisibility=hidden \
     -Werror=implicit-function-declaration";
+
+/// Modules compare signed with unsigned numbers, and keep what only a log would show.
+const MODULE_FLAGS: &str = "-Wno-unused-but-set-variable -Wno-sign-compare -Wno-pointer-sign";
 
 /// A plain read of a bitfield would use its position in this crate's header, not the kernel's.
 const FOREIGN_BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreestanding -nostdinc -Wall \
@@ -36,11 +39,14 @@ pub(crate) struct Compiled {
 /// Compiles the text `source` of `path` to a shared object, with `$CC`, or else cc, clang or gcc.
 pub(crate) fn compile_shared(path: &Path, source: &[u8]) -> Result<Compiled, LoadError> {
     let compiler = native_compiler().ok_or(LoadError::NoCompiler)?;
-    if foreign::is_foreign(source) {
-        let around = foreign::surroundings(source);
-        return compile(path, source, &compiler, &words(&[FOREIGN_FLAGS]), &around);
+    match foreign::world(source) {
+        Some(World::Bpf) => compile(path, source, &compiler, &words(&[FOREIGN_FLAGS]), &foreign::surroundings(source)),
+        Some(World::Kernel) => {
+            let around = foreign::module_surroundings(path, source);
+            compile(path, source, &compiler, &words(&[FOREIGN_FLAGS, MODULE_FLAGS]), &around)
+        }
+        None => compile(path, source, &compiler, &words(&[NATIVE_FLAGS, SHARED_FLAGS]), &Surroundings::default()),
     }
-    compile(path, source, &compiler, &words(&[NATIVE_FLAGS, SHARED_FLAGS]), &Surroundings::default())
 }
 
 /// The compiler of BPF objects: the first of clang-16, clang-19 and clang that there is.
@@ -51,11 +57,14 @@ pub fn bpf_compiler() -> Option<&'static str> {
 /// Compiles the text `source` of `path` to a BPF object.
 pub(crate) fn compile_bpf(path: &Path, source: &[u8]) -> Result<Compiled, LoadError> {
     let compiler = vec![bpf_compiler().ok_or(LoadError::NoClang)?.to_string()];
-    if foreign::is_foreign(source) {
-        let around = Surroundings { linked: Vec::new(), ..foreign::surroundings(source) };
-        return compile(path, source, &compiler, &words(&[FOREIGN_BPF_FLAGS, "-c"]), &around);
+    match foreign::world(source) {
+        Some(World::Bpf) => {
+            let around = Surroundings { linked: Vec::new(), ..foreign::surroundings(source) };
+            compile(path, source, &compiler, &words(&[FOREIGN_BPF_FLAGS, "-c"]), &around)
+        }
+        Some(World::Kernel) => Err(LoadError::Module { path: path.to_path_buf() }),
+        None => compile(path, source, &compiler, &words(&[BPF_FLAGS, "-c"]), &Surroundings::default()),
     }
-    compile(path, source, &compiler, &words(&[BPF_FLAGS, "-c"]), &Surroundings::default())
 }
 
 fn words<'a>(flags: &[&'a str]) -> Vec<&'a str> {
@@ -88,7 +97,7 @@ fn compile(
     foreign::write(home.path(), around).map_err(folder)?;
     let object = home.path().join("algorithm.o");
     let mut command = Command::new(&compiler[0]);
-    command.args(&compiler[1..]).args(flags).args(&around.defines).arg("-I").arg(home.path()).arg("-o").arg(&object);
+    command.args(&compiler[1..]).args(flags).args(&around.arguments).arg("-I").arg(home.path()).arg("-o").arg(&object);
     // messages about foreign files are parsed, so they must be in English
     command.arg(&copy).args(around.linked.iter().map(|name| home.path().join(name))).env("LC_ALL", "C");
     let (path, compiler) = (path.to_path_buf(), compiler.join(" "));
@@ -98,13 +107,13 @@ fn compile(
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let shown = path.to_string_lossy().into_owned();
-    let is_foreign = !around.files.is_empty();
+    let world = foreign::world(source);
     if output.status.success() {
-        let warnings = if is_foreign { foreign::warnings(&shown, said) } else { said };
+        let warnings = if world.is_some() { foreign::warnings(&shown, said) } else { said };
         return Ok(Compiled { object, warnings, _folder: home });
     }
-    let ours = || foreign::explain(&shown, &said).or_else(|| foreign::explain_header(&shown, &said));
-    if let Some(message) = is_foreign.then(ours).flatten() {
+    let ours = |world| foreign::explain(world, &shown, &said).or_else(|| foreign::explain_header(world, &shown, &said));
+    if let Some(message) = world.and_then(ours) {
         return Err(LoadError::NotOffered { path, message });
     }
     Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() })

@@ -6,7 +6,7 @@
  * The kernel's cubictcp_*, dctcp_* and bbr_* are its algorithms' hooks; here they are those of cc/, built beside this
  * file. Their private state is what inet_csk_ca(sk) holds, as in the kernel.
  */
-#define CC_KFUNCS	/* this is not the foreign file itself */
+#define CC_WITHOUT_TABLE	/* this is not the foreign file itself */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 

@@ -329,9 +329,13 @@ struct tcp_congestion_ops {
 #else
 
 /* The socket whose hook runs: helpers that ask for the time or a random number do not name one. */
+#if defined(CC_SHARED_CURRENT)	/* by several files of one object */
+__thread struct sock *cc_current __attribute__((weak, visibility("hidden")));
+#else
 static __thread struct sock *cc_current __attribute__((unused));
+#endif
 
-#if !defined(CC_KFUNCS)
+#if !defined(CC_WITHOUT_TABLE)
 
 /* ---- What the loader reads in the native build of a foreign file ---- */
 

@@ -6,8 +6,8 @@ use crate::hook::{HOOKS, Hook};
 use crate::ops::CongestionOps;
 use crate::registry::Algorithm;
 use crate::sock::{
-    AckSample, CaEvent, RateSample, SK_PACING_NEEDED, TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_LOSS, TCP_CA_OPEN,
-    TCP_CA_RECOVERY, TCP_INFINITE_SSTHRESH, TcpSock, ack_flags, ecn,
+    AckSample, CaEvent, RateSample, TCP_CA_CWR, TCP_CA_DISORDER, TCP_CA_LOSS, TCP_CA_OPEN, TCP_CA_RECOVERY,
+    TCP_INFINITE_SSTHRESH, TcpSock, ack_flags, ecn,
 };
 
 /// The longest RTT, µs.
@@ -471,9 +471,6 @@ impl<'a> Host<'a> {
         }
         if sock.snd_ssthresh < 2 {
             return Err(Fault::Threshold { ssthresh: sock.snd_ssthresh });
-        }
-        if sock.sk_pacing_rate == 0 && (sock.sk_pacing_status == SK_PACING_NEEDED || self.ops.has_cong_control()) {
-            return Err(Fault::PacingRateZero);
         }
         Ok(())
     }
