@@ -71,7 +71,7 @@ fn acks(sock: &mut TcpSock, n: u32) {
                 prior_in_flight: 102,
                 ..RateSample::default()
             };
-            sock.ca_cong_control(sock.snd_una, &sample);
+            sock.ca_cong_control(sock.snd_una, 4, &sample);
         } else {
             sock.ca_cong_avoid(sock.snd_una, 2);
         }

@@ -34,7 +34,7 @@ pub struct CongestionOps {
     pub in_ack_event: Option<extern "C" fn(&mut TcpSock, u32)>,
     /// An ACK was accounted for.
     pub pkts_acked: Option<extern "C" fn(&mut TcpSock, &AckSample)>,
-    /// Instead of `cong_avoid` and the host's recovery: acknowledgment number, kernel-private flag, sample.
+    /// Instead of `cong_avoid` and the host's recovery: acknowledgment number, what the ACK brought, sample.
     pub cong_control: Option<extern "C" fn(&mut TcpSock, u32, i32, &RateSample)>,
     /// The window to restore when a reduction was spurious, segments. Required.
     pub undo_cwnd: Option<HookU32>,
@@ -184,11 +184,11 @@ impl TcpSock {
         }
     }
 
-    /// `cong_control`; its `flag` is private to the kernel and always 0 here.
+    /// `cong_control`; `flag` says what the ACK brought, by the bits `FLAG_*` of Linux's `net/ipv4/tcp_input.c`.
     #[inline]
-    pub fn ca_cong_control(&mut self, ack: u32, sample: &RateSample) {
+    pub fn ca_cong_control(&mut self, ack: u32, flag: u32, sample: &RateSample) {
         if let Some(hook) = self.icsk_ca_ops.and_then(|ops| ops.cong_control) {
-            hook(self, ack, 0, sample);
+            hook(self, ack, flag as i32, sample);
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) mod found {
     pub const DATA_ACKED: u32 = 4;
     /// Some of that had been retransmitted.
     pub const RETRANS_DATA_ACKED: u32 = 8;
+    /// It acknowledged the SYN.
+    pub const SYN_ACKED: u32 = 0x10;
     /// New SACK blocks.
     pub const DATA_SACKED: u32 = 0x20;
     /// ECN echo.
@@ -38,9 +40,15 @@ pub(crate) mod found {
     pub const SET_TIMER: u32 = 0x1000;
     /// The receiver dropped what it had SACKed.
     pub const RENEGED: u32 = 0x2000;
+    /// It may bring a timestamp to echo.
+    pub const UPDATE_TS_RECENT: u32 = 0x4000;
+    /// The receiver has probably delayed it.
+    pub const MAYBE_DELAYED: u32 = 0x10000;
     /// The D-SACK is for the tail-loss probe.
-    pub const DSACK_TLP: u32 = 0x8000;
+    pub const DSACK_TLP: u32 = 0x20000;
 
+    /// What an ACK of whole segments in order brings.
+    pub const IN_ORDER: u32 = UNA_ADVANCED | WIN_UPDATE | DATA_ACKED | SET_TIMER;
     pub const NOT_DUP: u32 = DATA | WIN_UPDATE | DATA_ACKED;
     pub const ALERT: u32 = DATA_SACKED | ECE | DSACK;
 }
@@ -67,7 +75,7 @@ impl Ack {
         Ack {
             now,
             number: segment.ack,
-            found: found::SLOW_PATH | if segment.seq_len() > 0 { found::DATA } else { 0 },
+            found: found::SLOW_PATH | found::UPDATE_TS_RECENT | if segment.seq_len() > 0 { found::DATA } else { 0 },
             prior_una: sock.snd_una,
             tsecr: if segment.has_timestamp { segment.tsecr } else { 0 },
             rs: NO_SAMPLE(),
@@ -154,7 +162,7 @@ impl Endpoint {
             self.sock.ca_in_ack_event(ack_flags::WIN_UPDATE | ack_flags::SLOWPATH | echo);
         }
         if self.goes_on_reducing(ece) {
-            self.after_marked_ack(now, segment.ack, n, rs);
+            self.after_marked_ack(now, segment, n, rs);
         } else {
             let ack = Ack { prior_una, rs, ..Ack::new(now, segment, &self.sock) };
             self.alert_marked(segment, n, ack);
@@ -164,7 +172,7 @@ impl Endpoint {
     /// The rest of a marked ACK that the state machine has to see.
     fn alert_marked(&mut self, segment: &Segment, n: u32, mut ack: Ack) {
         let (prior_delivered, prior_lost) = (self.sock.delivered.wrapping_sub(n), self.sock.lost);
-        ack.found |= found::UNA_ADVANCED | found::WIN_UPDATE | found::DATA_ACKED | found::SET_TIMER;
+        ack.found |= found::IN_ORDER;
         if segment.flags & flags::ECE != 0 {
             ack.found |= found::ECE;
         }
@@ -174,12 +182,16 @@ impl Endpoint {
 
     /// The part of [`Endpoint::finish_ack`] that applies where nothing was lost and the reduction continues.
     #[inline]
-    fn after_marked_ack(&mut self, now: Time, number: u32, n: u32, mut rs: RateSample) {
+    fn after_marked_ack(&mut self, now: Time, segment: &Segment, n: u32, mut rs: RateSample) {
         self.set_xmit_timer(now);
         let reneged = self.busy.rare().is_some_and(|rare| rare.reneged);
         rate::generate(&mut self.sock, &mut rs, n, 0, reneged);
         if self.has_cong_control() {
-            self.control_with_sample(number, rs);
+            let mut found = Ack::new(now, segment, &self.sock).found | found::IN_ORDER;
+            if segment.flags & flags::ECE != 0 {
+                found |= found::ECE;
+            }
+            self.control_with_sample(segment.ack, found, rs);
             return;
         }
         if self.config.prr {
@@ -266,7 +278,8 @@ impl Endpoint {
         }
         rate::generate(&mut self.sock, &mut rs, n, 0, false);
         if ops.has_cong_control() {
-            self.control_with_sample(number, rs);
+            let found = if n > 0 { found::IN_ORDER } else { found::UNA_ADVANCED | found::WIN_UPDATE };
+            self.control_with_sample(number, found, rs);
         } else {
             if n > 0 {
                 self.avoid_congestion(number, n);
@@ -277,8 +290,9 @@ impl Endpoint {
 
     /// The sample is passed by value so that it is not built for algorithms that do not take it.
     #[inline(never)]
-    fn control_with_sample(&mut self, number: u32, rs: RateSample) {
-        self.sock.ca_cong_control(number, &rs);
+    fn control_with_sample(&mut self, number: u32, found: u32, rs: RateSample) {
+        let delayed = if rs.is_ack_delayed { found::MAYBE_DELAYED } else { 0 };
+        self.sock.ca_cong_control(number, found | delayed, &rs);
     }
 
     #[inline]
@@ -573,7 +587,8 @@ impl Endpoint {
     /// The window after this ACK: the algorithm's, or what recovery leaves of it.
     fn control_congestion(&mut self, ack: &Ack, delivered: u32) {
         if self.has_cong_control() {
-            self.sock.ca_cong_control(ack.number, &ack.rs);
+            let delayed = if ack.rs.is_ack_delayed { found::MAYBE_DELAYED } else { 0 };
+            self.sock.ca_cong_control(ack.number, ack.found | delayed, &ack.rs);
             return;
         }
         if matches!(self.sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {

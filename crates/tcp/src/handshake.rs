@@ -1,6 +1,7 @@
 //! SYN, SYN-ACK and what they negotiate.
 
 use crate::accecn;
+use crate::ack::found;
 use crate::config::EcnMode;
 use crate::endpoint::{Endpoint, State, TIMESTAMP_BYTES, TimerKind, bit};
 use crate::rate;
@@ -221,7 +222,9 @@ impl Endpoint {
         self.sock.ca_in_ack_event(ack_flags::SLOWPATH | ack_flags::WIN_UPDATE);
         rate::generate(&mut self.sock, &mut rs, 1, 0, false);
         if self.has_cong_control() {
-            self.sock.ca_cong_control(segment.ack, &rs);
+            let brought =
+                found::SLOW_PATH | found::SYN_ACKED | found::UNA_ADVANCED | found::WIN_UPDATE | found::SET_TIMER;
+            self.sock.ca_cong_control(segment.ack, brought, &rs);
         }
         self.establish(now);
         self.sock.icsk_ack_pending |= ack_pending::SCHED | ack_pending::NOW;

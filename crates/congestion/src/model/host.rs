@@ -16,6 +16,8 @@ const RTT_MAX_US: u32 = i32::MAX as u32;
 const SMALL_WINDOW: u32 = 4;
 /// The initial window (RFC 6928), segments.
 const INITIAL_WINDOW: u32 = 10;
+/// Of `cong_control`'s flag: the ACK is of new data.
+const FLAG_DATA_ACKED: u32 = 4;
 
 pub(super) struct Host<'a> {
     sock: TcpSock,
@@ -204,7 +206,8 @@ impl<'a> Host<'a> {
         if self.ops.has_cong_control() {
             let rate = self.rate_sample(delivered, rtt_us, prior_in_flight);
             let ack = self.sock.snd_una;
-            return self.call(Hook::CongControl, delivered, |sock| sock.ca_cong_control(ack, &rate));
+            let brought = if delivered > 0 { FLAG_DATA_ACKED } else { 0 };
+            return self.call(Hook::CongControl, delivered, |sock| sock.ca_cong_control(ack, brought, &rate));
         }
         if matches!(self.sock.icsk_ca_state, TCP_CA_CWR | TCP_CA_RECOVERY) {
             self.reduce_window();

@@ -540,7 +540,7 @@ fn pacing_spaces_segments_by_the_rate() {
     assert!(burst <= 3, "{burst} segments at once");
 }
 
-const EMPTY: CongestionOps = CongestionOps {
+pub const EMPTY: CongestionOps = CongestionOps {
     init: None,
     release: None,
     ssthresh: None,

@@ -1,8 +1,10 @@
 //! Packet scripts of loss, reordering and timeouts (`packetdrill.rs` explains the language).
 
+use crate::packet_scripts::EMPTY;
 use crate::packetdrill::{Drill, ISS, config};
-use congestion::Algorithm;
-use std::sync::Arc;
+use congestion::{Algorithm, CongestionOps, RateSample, TcpSock};
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
 use tcp::{Config, Endpoint, SackBlock, Segment, flags};
 use units::Time;
 
@@ -370,4 +372,33 @@ fn of_a_paced_end_that_is_reset_amid_losses_nothing_is_in_flight() {
     assert!(end.is_closed());
     assert_eq!(end.sock().packets_in_flight(), 0);
     assert!(end.poll_timeout() > now);
+}
+
+/// `cong_control`'s flag has Linux's bits (`FLAG_*` of net/ipv4/tcp_input.c).
+#[test]
+fn what_an_ack_brought_is_said_as_linux_says_it() {
+    thread_local!(static SEEN: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) });
+    extern "C" fn note(_sk: &mut TcpSock, _ack: u32, flag: i32, _rs: &RateSample) {
+        SEEN.with_borrow_mut(|seen| seen.push(flag));
+    }
+    extern "C" fn window(sk: &mut TcpSock) -> u32 {
+        sk.snd_cwnd
+    }
+    static OPS: CongestionOps =
+        CongestionOps { cong_control: Some(note), ssthresh: Some(window), undo_cwnd: Some(window), ..EMPTY };
+    static NOTING: LazyLock<Algorithm> = LazyLock::new(|| Algorithm::from_ops(&OPS).expect("complete"));
+    let mut drill = Drill::client(Config { algorithm: &NOTING, ..config() });
+    drill.run(
+        "0    write 10000
+         0    > 1:10001
+         20   < ack 1001
+         21   < ack 2001 sack 3001:4001
+         22   < ack 2001 sack 3001:5001
+         23   < ack 5001",
+    );
+    const IN_ORDER: i32 = 0x1406;
+    // 0x100: no header prediction, so that it may bring a timestamp (0x4000); 0x10: the SYN's; 0x20: new SACK blocks; then RACK's timer is
+    // set instead of the RTO's (not 0x1000), and what arrives was sent before the disorder began (0x200)
+    let expected = [0x1512, IN_ORDER, 0x4526, 0x4320, 0x5706];
+    SEEN.with_borrow(|seen| assert_eq!(seen[..], expected, "{seen:x?}"));
 }
