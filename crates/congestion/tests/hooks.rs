@@ -63,7 +63,7 @@ fn its_hooks_do_what_their_twin_in_c_does() {
         }
         sock.ca_cwnd_event(CaEvent::TxStart);
         sock.ca_pkts_acked(&AckSample { pkts_acked: 1, rtt_us: 100, in_flight: 1 });
-        sock.ca_cong_control(0, &RateSample::default());
+        sock.ca_cong_control(0, 4, &RateSample::default());
         seen.push((sock.ca_ssthresh(), sock.ca_undo_cwnd()));
         sock.ca_release();
         seen

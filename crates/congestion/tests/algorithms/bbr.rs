@@ -36,7 +36,7 @@ fn sample(sock: &mut TcpSock, us: u64, delivered: u32) -> RateSample {
 /// The same, as a round of the algorithm.
 fn round(sock: &mut TcpSock, us: u64, delivered: u32) {
     let sample = sample(sock, us, delivered);
-    sock.ca_cong_control(0, &sample);
+    sock.ca_cong_control(0, 4, &sample);
 }
 
 /// A flow that has found 100 segments per 10 ms and cruises with an empty buffer.
@@ -132,7 +132,7 @@ fn aggregated_acks_widen_the_window_for_five_to_ten_rounds_and_by_100_ms_at_most
         ..RateSample::default()
     };
     sock.delivered += 50;
-    sock.ca_cong_control(0, &burst);
+    sock.ca_cong_control(0, 4, &burst);
     assert!((255..=266).contains(&flow.sock.snd_cwnd), "{}", flow.sock.snd_cwnd);
     // a silence as long as these 50 and a few more ends the epoch; 10 rounds later both windows have dropped it
     flow.sock.tcp_mstamp += 22_000;
@@ -151,7 +151,7 @@ fn two_intervals_with_a_policers_losses_set_the_rate_for_48_rounds() {
     let policed = |sock: &mut TcpSock| {
         sock.lost += 20;
         let sample = RateSample { losses: 20, ..sample(sock, 10_000, 80) };
-        sock.ca_cong_control(0, &sample);
+        sock.ca_cong_control(0, 4, &sample);
         sock.sk_pacing_rate
     };
     // the first interval begins with the first loss and ends in its fourth round, the second takes four more
@@ -178,7 +178,7 @@ fn an_application_limited_interval_says_nothing_about_a_policer() {
     for i in 0..8 {
         sock.lost += 20;
         let sample = RateSample { losses: 20, is_app_limited: i == 5, ..sample(&mut sock, 10_000, 80) };
-        sock.ca_cong_control(0, &sample);
+        sock.ca_cong_control(0, 4, &sample);
     }
     assert!(sock.sk_pacing_rate > paced(11_000), "{}", sock.sk_pacing_rate);
 }
@@ -193,7 +193,7 @@ fn segments_that_leave_before_the_next_departure_do_not_count_as_in_flight() {
         for _ in 0..5 {
             let sample = sample(&mut sock, 10_000, 100);
             sock.tcp_wstamp_ns = sock.tcp_clock_cache + ahead_us * 1000;
-            sock.ca_cong_control(0, &sample);
+            sock.ca_cong_control(0, 4, &sample);
         }
         // after Drain the window's gain is 2
         sock.snd_ssthresh != TCP_INFINITE_SSTHRESH && sock.sk_pacing_rate > paced(7_000)
@@ -210,7 +210,7 @@ fn a_min_rtt_of_ten_seconds_ago_is_probed_with_four_segments_for_200_ms() {
     let mut rounds = 0;
     while sock.snd_cwnd > 4 {
         let queued = RateSample { rtt_us: 12_000, ..sample(&mut sock, 10_000, 100) };
-        sock.ca_cong_control(0, &queued);
+        sock.ca_cong_control(0, 4, &queued);
         rounds += 1;
         assert!(rounds < 1_010, "cwnd {}", sock.snd_cwnd);
     }
@@ -220,7 +220,7 @@ fn a_min_rtt_of_ten_seconds_ago_is_probed_with_four_segments_for_200_ms() {
     let mut probing = 0;
     while sock.snd_cwnd == 4 {
         let small = RateSample { is_app_limited: true, ..sample(&mut sock, 10_000, 4) };
-        sock.ca_cong_control(0, &small);
+        sock.ca_cong_control(0, 4, &small);
         probing += 1;
         assert!(probing < 40);
         assert!(sock.app_limited > 0, "what is delivered now is not the path's bandwidth");
@@ -245,7 +245,7 @@ fn the_first_round_of_a_recovery_conserves_packets_and_its_end_restores_the_wind
     // of a segment that was sent before the recovery: no round ends
     let (delivered, prior_delivered) = (100, sock.delivered - 100);
     let entering = RateSample { losses: 10, rtt_us: 10_000, interval_us: 10_000, delivered, prior_delivered, ..two };
-    sock.ca_cong_control(0, &entering);
+    sock.ca_cong_control(0, 4, &entering);
     // 150 - 10 in flight, and the 2 delivered
     assert_eq!(sock.snd_cwnd, 142);
     sock.icsk_ca_state = TCP_CA_OPEN;

@@ -161,7 +161,7 @@ impl Flow {
             let mut sample = rate_sample(sock, round, rtt);
             sample.losses = std::mem::take(&mut self.losses) as i32;
             sock.lost += sample.losses as u32;
-            sock.ca_cong_control(sock.snd_una, &sample);
+            sock.ca_cong_control(sock.snd_una, 4, &sample);
             if self.rates.last().is_none_or(|&(_, rate)| rate != sock.sk_pacing_rate) {
                 self.rates.push((sock.tcp_mstamp, sock.sk_pacing_rate));
             }

@@ -377,6 +377,7 @@ fn of_a_paced_end_that_is_reset_amid_losses_nothing_is_in_flight() {
 /// `cong_control`'s flag has Linux's bits (`FLAG_*` of net/ipv4/tcp_input.c).
 #[test]
 fn what_an_ack_brought_is_said_as_linux_says_it() {
+    const IN_ORDER: i32 = 0x1406;
     thread_local!(static SEEN: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) });
     extern "C" fn note(_sk: &mut TcpSock, _ack: u32, flag: i32, _rs: &RateSample) {
         SEEN.with_borrow_mut(|seen| seen.push(flag));
@@ -396,7 +397,6 @@ fn what_an_ack_brought_is_said_as_linux_says_it() {
          22   < ack 2001 sack 3001:5001
          23   < ack 5001",
     );
-    const IN_ORDER: i32 = 0x1406;
     // 0x100: no header prediction, so that it may bring a timestamp (0x4000); 0x10: the SYN's; 0x20: new SACK blocks; then RACK's timer is
     // set instead of the RTO's (not 0x1000), and what arrives was sent before the disorder began (0x200)
     let expected = [0x1512, IN_ORDER, 0x4526, 0x4320, 0x5706];
