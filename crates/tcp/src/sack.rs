@@ -32,11 +32,17 @@ impl Endpoint {
         if self.sock.packets_out == 0 {
             return;
         }
-        for (index, block) in blocks.iter().enumerate() {
+        let mut sorted = [SackBlock::default(); SACK_BLOCKS_MAX];
+        let sorted = &mut sorted[..blocks.len()];
+        sorted.copy_from_slice(blocks);
+        // in the order of the data, as in Linux: what two blocks of one ACK newly report has not been reordered
+        let una = self.sock.snd_una;
+        sorted.sort_unstable_by_key(|block| block.start.wrapping_sub(una) as i32);
+        for block in sorted {
             let valid = before(block.start, block.end)
                 && !after(block.end, self.sock.snd_nxt)
                 && after(block.end, self.sock.snd_una);
-            let d_sack = d_sack && index == 0;
+            let d_sack = d_sack && *block == blocks[0];
             if valid && (d_sack || !self.rare_mut().entered.contains(block)) {
                 self.tag_block(ack, *block, d_sack);
             }

@@ -374,6 +374,21 @@ fn of_a_paced_end_that_is_reset_amid_losses_nothing_is_in_flight() {
     assert!(end.poll_timeout() > now);
 }
 
+/// Two blocks that one ACK newly reports are no reordering, in whichever order the option has them: RACK waits for nothing. Linux 6.18
+/// retransmits at once as well.
+#[test]
+fn new_sack_blocks_of_one_ack_count_in_the_order_of_the_data() {
+    let mut drill = Drill::client(without_probes());
+    drill.run(
+        "0  write 10000
+         0  > 1:10001
+         20 < ack 1001 sack 5001:6001 sack 3001:4001
+         20 quiet
+         21 < ack 1001 sack 7001:8001 sack 5001:6001 sack 3001:4001
+         21 > 1001:2001",
+    );
+}
+
 /// `cong_control`'s flag has Linux's bits (`FLAG_*` of net/ipv4/tcp_input.c).
 #[test]
 fn what_an_ack_brought_is_said_as_linux_says_it() {
