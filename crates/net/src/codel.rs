@@ -4,8 +4,7 @@
 //! standing queue. Then a packet is dropped (or marked) as it departs, and the next after `interval / sqrt(count)`, sooner
 //! and sooner until the queue is short: the rate of drops grows linearly in time, and TCP's rate falls with its root.
 
-use crate::link::Parcel;
-use crate::scheduler::{Fifo, Taken};
+use crate::fifo::{Fifo, QueuedPacket, Taken};
 use units::Time;
 
 /// Parameters of CoDel; the defaults are those of RFC 8289.
@@ -63,10 +62,10 @@ impl Codel {
         spec: &CodelSpec,
         now: Time,
         fifo: &mut Fifo,
-        dropped: &mut Vec<Parcel>,
+        dropped: &mut Vec<QueuedPacket>,
     ) -> Option<Taken> {
         let (mut first, mut ok_to_drop) = self.dodequeue(spec, now, fifo);
-        let marks = |parcel: Option<(Parcel, Time)>| parcel.is_some_and(|(p, _)| spec.ecn && p.ecn.is_capable());
+        let marks = |packet: Option<(QueuedPacket, Time)>| packet.is_some_and(|(p, _)| spec.ecn && p.ecn.is_capable());
         let mut mark = false;
         if self.dropping {
             self.dropping = ok_to_drop;
@@ -77,7 +76,7 @@ impl Codel {
                     self.drop_next = control_law(spec, self.drop_next, self.count);
                     break;
                 }
-                dropped.extend(first.map(|(parcel, _)| parcel));
+                dropped.extend(first.map(|(packet, _)| packet));
                 (first, ok_to_drop) = self.dodequeue(spec, now, fifo);
                 self.dropping = ok_to_drop;
                 if ok_to_drop {
@@ -87,7 +86,7 @@ impl Codel {
         } else if ok_to_drop {
             mark = marks(first);
             if !mark {
-                dropped.extend(first.map(|(parcel, _)| parcel));
+                dropped.extend(first.map(|(packet, _)| packet));
                 (first, _) = self.dodequeue(spec, now, fifo);
             }
             self.dropping = true;
@@ -98,14 +97,14 @@ impl Codel {
             self.last_count = self.count;
             self.drop_next = control_law(spec, now, self.count);
         }
-        first.map(|(parcel, sojourn)| {
-            let late = spec.ce_threshold.is_some_and(|bound| sojourn > bound) && parcel.ecn.is_capable();
-            Taken { parcel, mark: mark || late }
+        first.map(|(packet, sojourn)| {
+            let late = spec.ce_threshold.is_some_and(|bound| sojourn > bound) && packet.ecn.is_capable();
+            Taken { packet, mark: mark || late }
         })
     }
 
     /// The first packet and its delay, and whether a queue stands.
-    fn dodequeue(&mut self, spec: &CodelSpec, now: Time, fifo: &mut Fifo) -> (Option<(Parcel, Time)>, bool) {
+    fn dodequeue(&mut self, spec: &CodelSpec, now: Time, fifo: &mut Fifo) -> (Option<(QueuedPacket, Time)>, bool) {
         let Some(first) = fifo.pop() else {
             self.first_above = None;
             return (None, false);
@@ -120,7 +119,7 @@ impl Codel {
                 Some(at) => ok_to_drop = now >= at,
             }
         }
-        (Some((first.parcel, sojourn)), ok_to_drop)
+        (Some((first.packet, sojourn)), ok_to_drop)
     }
 }
 

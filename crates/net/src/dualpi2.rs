@@ -9,8 +9,7 @@
 //! RFC). Under overload, when k p' reaches 1, L drops as well.
 
 use crate::ecn::Ecn;
-use crate::link::Parcel;
-use crate::scheduler::{Fifo, Taken};
+use crate::fifo::{Fifo, QueuedPacket, Taken};
 use units::Time;
 
 /// Parameters of DualPI2; the defaults are those of RFC 9332.
@@ -133,33 +132,33 @@ impl DualPi2 {
         self.low.fifo.bytes() + self.classic.fifo.bytes()
     }
 
-    pub fn clear(&mut self, gone: &mut Vec<Parcel>) {
+    pub fn clear(&mut self, gone: &mut Vec<QueuedPacket>) {
         self.low.fifo.clear(gone);
         self.classic.fifo.clear(gone);
     }
 
-    pub fn enqueue(&mut self, now: Time, parcel: Parcel) {
+    pub fn enqueue(&mut self, now: Time, packet: QueuedPacket) {
         self.catch_up(now);
-        let half = if matches!(parcel.ecn, Ecn::Ect1 | Ecn::Ce) { &mut self.low } else { &mut self.classic };
-        half.fifo.push(now, parcel);
+        let half = if matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce) { &mut self.low } else { &mut self.classic };
+        half.fifo.push(now, packet);
     }
 
-    pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<Parcel>) -> Option<Taken> {
+    pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<QueuedPacket>) -> Option<Taken> {
         self.catch_up(now);
         loop {
             let taken = if self.is_lows_turn() { self.take_low(now) } else { self.take_classic() }?;
             match taken {
-                (parcel, Signal::None) => return Some(Taken { parcel, mark: false }),
-                (parcel, Signal::Mark) => return Some(Taken { parcel, mark: true }),
-                (parcel, Signal::Drop) => dropped.push(parcel),
+                (packet, Signal::None) => return Some(Taken { packet, mark: false }),
+                (packet, Signal::Mark) => return Some(Taken { packet, mark: true }),
+                (packet, Signal::Drop) => dropped.push(packet),
             }
         }
     }
 
-    fn take_low(&mut self, now: Time) -> Option<(Parcel, Signal)> {
+    fn take_low(&mut self, now: Time) -> Option<(QueuedPacket, Signal)> {
         let alone = self.low.fifo.bytes() <= u64::from(self.spec.max_packet);
         let first = self.low.fifo.pop()?;
-        self.credit -= self.spec.classic_share * f64::from(first.parcel.len);
+        self.credit -= self.spec.classic_share * f64::from(first.packet.len);
         let coupled = self.spec.coupling * self.base;
         let own = if !alone && now.saturating_sub(first.since) > self.spec.step { 1.0 } else { 0.0 };
         let signal = if coupled >= 1.0 && self.low.recurs(self.base * self.base) {
@@ -169,19 +168,19 @@ impl DualPi2 {
         } else {
             Signal::None
         };
-        Some((first.parcel, signal))
+        Some((first.packet, signal))
     }
 
-    fn take_classic(&mut self) -> Option<(Parcel, Signal)> {
+    fn take_classic(&mut self) -> Option<(QueuedPacket, Signal)> {
         let first = self.classic.fifo.pop()?;
-        self.credit += (1.0 - self.spec.classic_share) * f64::from(first.parcel.len);
+        self.credit += (1.0 - self.spec.classic_share) * f64::from(first.packet.len);
         let likelihood = self.base * self.base;
         let signal = match self.classic.recurs(likelihood) {
             false => Signal::None,
-            true if first.parcel.ecn.is_capable() && likelihood < self.spec.overload() => Signal::Mark,
+            true if first.packet.ecn.is_capable() && likelihood < self.spec.overload() => Signal::Mark,
             true => Signal::Drop,
         };
-        Some((first.parcel, signal))
+        Some((first.packet, signal))
     }
 
     /// L goes first while it has credit; the credit only counts while both queues have packets.

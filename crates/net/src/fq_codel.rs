@@ -5,8 +5,7 @@
 //! round waits for no other.
 
 use crate::codel::{Codel, CodelSpec};
-use crate::link::Parcel;
-use crate::scheduler::{Fifo, Taken};
+use crate::fifo::{Fifo, QueuedPacket, Taken};
 use std::collections::VecDeque;
 use units::{Bytes, Time};
 
@@ -93,12 +92,12 @@ impl FqCodel {
         self.bytes
     }
 
-    pub fn enqueue(&mut self, now: Time, parcel: Parcel, dropped: &mut Vec<Parcel>) {
-        let number = (parcel.flow % u64::from(self.spec.flows)) as u32;
+    pub fn enqueue(&mut self, now: Time, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
+        let number = (packet.flow % u64::from(self.spec.flows)) as u32;
         let flow = self.flows[number as usize].get_or_insert_default();
-        flow.fifo.push(now, parcel);
+        flow.fifo.push(now, packet);
         self.packets += 1;
-        self.bytes += u64::from(parcel.len);
+        self.bytes += u64::from(packet.len);
         if !flow.listed {
             flow.listed = true;
             flow.deficit = i64::from(self.spec.quantum);
@@ -110,19 +109,19 @@ impl FqCodel {
     }
 
     /// Drops the first half of the longest queue in bytes, at most a batch; of equals the first.
-    fn drop_from_fattest(&mut self, dropped: &mut Vec<Parcel>) {
+    fn drop_from_fattest(&mut self, dropped: &mut Vec<QueuedPacket>) {
         let flows = self.flows.iter_mut().flatten();
         let Some(fattest) = flows.rev().max_by_key(|flow| flow.fifo.bytes()) else { return };
         let half = fattest.fifo.packets().div_ceil(2).min(BATCH);
         for _ in 0..half {
             let Some(first) = fattest.fifo.pop() else { break };
             self.packets -= 1;
-            self.bytes -= u64::from(first.parcel.len);
-            dropped.push(first.parcel);
+            self.bytes -= u64::from(first.packet.len);
+            dropped.push(first.packet);
         }
     }
 
-    pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<Parcel>) -> Option<Taken> {
+    pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<QueuedPacket>) -> Option<Taken> {
         loop {
             let is_new = !self.new.is_empty();
             let number = *if is_new { self.new.front() } else { self.old.front() }?;
@@ -142,7 +141,7 @@ impl FqCodel {
                 self.retire(is_new, is_new.then_some(number));
                 continue;
             };
-            flow.deficit -= i64::from(taken.parcel.len);
+            flow.deficit -= i64::from(taken.packet.len);
             return Some(taken);
         }
     }
@@ -157,7 +156,7 @@ impl FqCodel {
         self.old.extend(stay);
     }
 
-    pub fn clear(&mut self, gone: &mut Vec<Parcel>) {
+    pub fn clear(&mut self, gone: &mut Vec<QueuedPacket>) {
         for flow in self.flows.iter_mut().flatten() {
             flow.fifo.clear(gone);
             flow.listed = false;

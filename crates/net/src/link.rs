@@ -12,15 +12,17 @@
 
 mod failure;
 mod held;
+pub(crate) mod hold;
 mod parts;
 mod shared;
 
-pub use held::{Departure, Parcel};
+pub use held::QueueLength;
 
 use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
 use crate::pie::Pie;
-use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red, Verdict};
+use crate::queue::{Aqm, BufferSpec, Depth, Limit, QueueSpec, Red};
+use crate::verdict::Verdict;
 use crate::{LinkId, LinkSpec, LinkTier, NetError, NodeId, Topology};
 use held::Held;
 use memory::prefetch;
@@ -57,15 +59,6 @@ pub struct Sent {
     pub arrives: Time,
     /// The link's epoch, for [`LinkTable::arrived`].
     pub epoch: u8,
-}
-
-/// The queue in front of a link, the packet being sent included whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueueLength {
-    /// Packets that have not departed.
-    pub packets: u32,
-    /// Their bytes.
-    pub bytes: u64,
 }
 
 /// What a link has done since the start.

@@ -13,7 +13,7 @@
 
 use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
-use crate::queue::Verdict;
+use crate::verdict::Verdict;
 use units::Time;
 
 /// Parameters of PIE; the defaults are those of RFC 8033.

@@ -4,6 +4,7 @@ use crate::ecn::Ecn;
 use crate::mix::SplitMix64;
 use crate::pie::PieSpec;
 use crate::scheduler::SchedulerSpec;
+use crate::verdict::Verdict;
 use units::{Bytes, Rate, Time};
 
 /// The queue in front of a link: a limit, and optionally active management below the limit.
@@ -162,14 +163,6 @@ impl RedSpec {
             None
         }
     }
-}
-
-/// Active management's decision about one arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Pass,
-    Mark,
-    Drop,
 }
 
 /// The state of random early detection at one queue.

@@ -1,13 +1,12 @@
-//! Queue disciplines that decide when a packet departs, and the first-in, first-out queue that they are made of.
+//! Queue disciplines that decide when a packet departs.
 //!
 //! A [`Scheduler`] is given packets and asked for one at each departure. It may drop packets at either time: their tokens
 //! go to a list of the caller's.
 
 use crate::codel::{Codel, CodelSpec};
 use crate::dualpi2::{DualPi2, DualPi2Spec};
+use crate::fifo::{Fifo, QueuedPacket, Taken};
 use crate::fq_codel::{FqCodel, FqCodelSpec};
-use crate::link::Parcel;
-use std::collections::VecDeque;
 use units::Time;
 
 /// A discipline that decides when a packet departs.
@@ -40,14 +39,6 @@ pub(crate) enum Scheduler {
     DualPi2(DualPi2),
 }
 
-/// A packet that departs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
-    pub parcel: Parcel,
-    /// Congestion is to be signalled by it.
-    pub mark: bool,
-}
-
 impl Scheduler {
     pub fn new(spec: &SchedulerSpec) -> Scheduler {
         match spec {
@@ -60,16 +51,16 @@ impl Scheduler {
     }
 
     /// Takes a packet in; `dropped` are those that had to give way.
-    pub fn enqueue(&mut self, now: Time, parcel: Parcel, dropped: &mut Vec<Parcel>) {
+    pub fn enqueue(&mut self, now: Time, packet: QueuedPacket, dropped: &mut Vec<QueuedPacket>) {
         match self {
-            Scheduler::Codel(queue) => queue.fifo.push(now, parcel),
-            Scheduler::FqCodel(queue) => queue.enqueue(now, parcel, dropped),
-            Scheduler::DualPi2(queue) => queue.enqueue(now, parcel),
+            Scheduler::Codel(queue) => queue.fifo.push(now, packet),
+            Scheduler::FqCodel(queue) => queue.enqueue(now, packet, dropped),
+            Scheduler::DualPi2(queue) => queue.enqueue(now, packet),
         }
     }
 
     /// The packet to send at `now`; `dropped` are those that the discipline dropped before it.
-    pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<Parcel>) -> Option<Taken> {
+    pub fn dequeue(&mut self, now: Time, dropped: &mut Vec<QueuedPacket>) -> Option<Taken> {
         match self {
             Scheduler::Codel(queue) => queue.state.dequeue(&queue.spec, now, &mut queue.fifo, dropped),
             Scheduler::FqCodel(queue) => queue.dequeue(now, dropped),
@@ -78,7 +69,7 @@ impl Scheduler {
     }
 
     /// Takes everything out.
-    pub fn clear(&mut self, gone: &mut Vec<Parcel>) {
+    pub fn clear(&mut self, gone: &mut Vec<QueuedPacket>) {
         match self {
             Scheduler::Codel(queue) => queue.fifo.clear(gone),
             Scheduler::FqCodel(queue) => queue.clear(gone),
@@ -111,53 +102,4 @@ pub(crate) struct CodelQueue {
     spec: CodelSpec,
     state: Codel,
     fifo: Fifo,
-}
-
-/// A packet in a queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
-    pub parcel: Parcel,
-    pub since: Time,
-}
-
-/// First in, first out, with the times of arrival.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Fifo {
-    waiting: VecDeque<Waiting>,
-    bytes: u64,
-}
-
-impl Fifo {
-    pub fn push(&mut self, now: Time, parcel: Parcel) {
-        self.bytes += u64::from(parcel.len);
-        self.waiting.push_back(Waiting { parcel, since: now });
-    }
-
-    pub fn pop(&mut self) -> Option<Waiting> {
-        let first = self.waiting.pop_front()?;
-        self.bytes -= u64::from(first.parcel.len);
-        Some(first)
-    }
-
-    pub fn clear(&mut self, gone: &mut Vec<Parcel>) {
-        gone.extend(self.waiting.drain(..).map(|waiting| waiting.parcel));
-        self.bytes = 0;
-    }
-
-    /// How long the first packet has waited by `now`; zero if there is none.
-    pub fn sojourn(&self, now: Time) -> Time {
-        self.waiting.front().map_or(Time::ZERO, |first| now.saturating_sub(first.since))
-    }
-
-    pub fn packets(&self) -> u32 {
-        self.waiting.len() as u32
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
 }

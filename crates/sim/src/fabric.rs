@@ -4,7 +4,7 @@ use crate::calendar::{Calendar, Event, kind};
 use crate::gate::{Gate, Passing};
 use crate::packets::Packets;
 use crate::parts::{Crossing, Outbox};
-use net::{Ecn, LinkId, LinkTable, Outcome, Parcel, Sent, mix64};
+use net::{Ecn, LinkId, LinkTable, Outcome, QueuedPacket, Sent, mix64};
 use units::Time;
 
 /// How many events ahead memory is prefetched.
@@ -166,13 +166,13 @@ impl Fabric {
 
     /// Hands the packet of `event` to a link that holds its packets.
     fn hold(&mut self, now: Time, link: LinkId, event: Event) {
-        let parcel = Parcel {
+        let packet = QueuedPacket {
             token: u64::from(event.what()) << 32 | u64::from(event.place()),
             flow: mix64(u64::from(self.routes.flow(event.place()))),
             len: event.len(),
             ecn: ecn_of(event.tag()),
         };
-        let due = self.links.hold(link, now, parcel, &mut self.dropped);
+        let due = self.links.hold(link, now, packet, &mut self.dropped);
         self.take_back_dropped();
         match due {
             Some(at) if at <= now => self.depart(now, link),
@@ -186,7 +186,7 @@ impl Fabric {
         let departure = self.links.depart(link, now, &mut self.dropped);
         self.take_back_dropped();
         let Some(departure) = departure else { return };
-        let Parcel { token, len, ecn, .. } = departure.parcel;
+        let QueuedPacket { token, len, ecn, .. } = departure.packet;
         let (slot, place) = ((token >> 32) as u32, token as u32);
         let [hop, _] = self.routes.hop(place);
         let event = Event::packet(slot, place, len, ecn as u8);

@@ -2,8 +2,8 @@
 
 use crate::common::{self, LINK, one_link};
 use net::{
-    Aqm, CodelSpec, DualPi2Spec, Ecn, FqCodelSpec, LinkTable, NetError, Outcome, Parcel, QueueSpec, SchedulerSpec,
-    Topology,
+    Aqm, CodelSpec, DualPi2Spec, Ecn, FqCodelSpec, LinkTable, NetError, Outcome, QueueSpec, QueuedPacket,
+    SchedulerSpec, Topology,
 };
 use std::collections::VecDeque;
 use units::{Bytes, Rate, Time};
@@ -28,17 +28,17 @@ impl Bench {
         while let Some(at) = self.due.filter(|at| *at < until) {
             self.due = None;
             if let Some(departure) = self.links.depart(LINK, at, &mut self.dropped) {
-                self.sent.push((departure.parcel.token, at, departure.marked));
+                self.sent.push((departure.packet.token, at, departure.marked));
                 self.due = departure.next;
                 assert!(self.links.arrived(LINK, departure.sent.epoch));
             }
         }
     }
 
-    fn arrive(&mut self, at: Time, parcel: Parcel) {
+    fn arrive(&mut self, at: Time, packet: QueuedPacket) {
         self.run(at);
-        assert_eq!(self.links.offer(LINK, at, parcel.len, parcel.ecn), Outcome::Held);
-        if let Some(due) = self.links.hold(LINK, at, parcel, &mut self.dropped) {
+        assert_eq!(self.links.offer(LINK, at, packet.len, packet.ecn), Outcome::Held);
+        if let Some(due) = self.links.hold(LINK, at, packet, &mut self.dropped) {
             assert_eq!(self.due, None, "a departure is named once");
             self.due = Some(due);
         }
@@ -53,8 +53,8 @@ impl Bench {
     }
 }
 
-fn parcel(token: u64, flow: u64, ecn: Ecn) -> Parcel {
-    Parcel { token, flow, len: 1000, ecn }
+fn packet(token: u64, flow: u64, ecn: Ecn) -> QueuedPacket {
+    QueuedPacket { token, flow, len: 1000, ecn }
 }
 
 fn codel() -> CodelSpec {
@@ -140,7 +140,7 @@ fn codel_drops_what_the_rfcs_pseudo_code_drops() {
     let arrivals = phases(&[(3000, 801), (3500, 2003), (5000, 701), (9000, 0), (12_000, 903), (13_000, 5003)]);
     let mut bench = Bench::new(SchedulerSpec::Codel(codel()), QueueSpec::drop_tail(100_000));
     for (token, at) in arrivals.iter().enumerate() {
-        bench.arrive(Time::from_us(*at), parcel(token as u64, 0, Ecn::NotEct));
+        bench.arrive(Time::from_us(*at), packet(token as u64, 0, Ecn::NotEct));
     }
     bench.run(Time::from_secs(100));
 
@@ -171,7 +171,7 @@ fn codel_marks_instead_and_by_its_threshold() {
     let run = |spec: CodelSpec, ecn: Ecn| {
         let mut bench = Bench::new(SchedulerSpec::Codel(spec), QueueSpec::drop_tail(100_000));
         for n in 0..2000 {
-            bench.arrive(Time::from_us(n * 900), parcel(n, 0, ecn));
+            bench.arrive(Time::from_us(n * 900), packet(n, 0, ecn));
         }
         bench.run(Time::from_secs(1));
         (bench.links.counters(LINK).marked, bench.dropped.len())
@@ -196,10 +196,10 @@ fn a_thin_flow_waits_for_no_fat_one_under_fq_codel() {
     for n in 0..4000u64 {
         let at = Time::from_us(n * 500);
         // two flows, each of the rate of the link, and one packet every 100 ms of a third
-        bench.arrive(at, parcel(n, 1 + n % 2, Ecn::NotEct));
+        bench.arrive(at, packet(n, 1 + n % 2, Ecn::NotEct));
         came += 1;
         if n % 200 == 100 {
-            bench.arrive(at, parcel(1_000_000 + n, 3, Ecn::NotEct));
+            bench.arrive(at, packet(1_000_000 + n, 3, Ecn::NotEct));
             came += 1;
         }
     }
@@ -219,12 +219,12 @@ fn a_thin_flow_waits_for_no_fat_one_under_fq_codel() {
 fn rounds_of_fq_codel_go_by_bytes() {
     let spec = FqCodelSpec { codel: codel(), quantum: 1000, ..FqCodelSpec::default() };
     let mut bench = Bench::new(SchedulerSpec::FqCodel(spec), QueueSpec::unlimited());
-    bench.arrive(Time::ZERO, parcel(0, 9, Ecn::NotEct));
+    bench.arrive(Time::ZERO, packet(0, 9, Ecn::NotEct));
     for n in 0..40 {
-        bench.arrive(Time::from_us(1), Parcel { len: 250, ..parcel(100 + n, 1, Ecn::NotEct) });
+        bench.arrive(Time::from_us(1), QueuedPacket { len: 250, ..packet(100 + n, 1, Ecn::NotEct) });
     }
     for n in 0..10 {
-        bench.arrive(Time::from_us(2), parcel(200 + n, 2, Ecn::NotEct));
+        bench.arrive(Time::from_us(2), packet(200 + n, 2, Ecn::NotEct));
     }
     bench.run(Time::from_secs(1));
     let flows: Vec<u64> = bench.sent.iter().map(|(token, ..)| token / 100).collect();
@@ -241,10 +241,10 @@ fn fq_codel_over_its_limits_drops_from_the_fattest() {
     for spec in limits {
         let mut bench = Bench::new(SchedulerSpec::FqCodel(spec), QueueSpec::unlimited());
         for n in 0..10 {
-            bench.arrive(Time::ZERO, parcel(n, 1, Ecn::NotEct));
+            bench.arrive(Time::ZERO, packet(n, 1, Ecn::NotEct));
         }
         for n in 100..300 {
-            bench.arrive(Time::from_us(1), parcel(n, 2, Ecn::NotEct));
+            bench.arrive(Time::from_us(1), packet(n, 2, Ecn::NotEct));
         }
         assert!(bench.dropped.iter().all(|token| *token >= 100), "{:?}", bench.dropped);
         // of its 91 packets the first half, 46 of them, at once, then of the 91 that are there again
@@ -271,7 +271,7 @@ fn dualpi2_couples_its_queues_as_the_rfcs_arithmetic_says() {
     let mut bench = Bench::new(SchedulerSpec::DualPi2(dualpi2()), QueueSpec::drop_tail(100_000));
     let arrivals = both_queues();
     for (token, (at, ecn)) in arrivals.iter().enumerate() {
-        bench.arrive(Time::from_us(*at), parcel(token as u64, 0, *ecn));
+        bench.arrive(Time::from_us(*at), packet(token as u64, 0, *ecn));
     }
     bench.check(arrivals.len() as u64);
 
@@ -349,7 +349,7 @@ fn dualpi2_couples_its_queues_as_the_rfcs_arithmetic_says() {
 fn the_classic_queue_of_dualpi2_has_its_share() {
     let mut bench = Bench::new(SchedulerSpec::DualPi2(dualpi2()), QueueSpec::drop_tail(100_000));
     for n in 0..200 {
-        bench.arrive(Time::ZERO, parcel(n, 0, if n % 2 == 0 { Ecn::Ect1 } else { Ecn::Ect0 }));
+        bench.arrive(Time::ZERO, packet(n, 0, if n % 2 == 0 { Ecn::Ect1 } else { Ecn::Ect0 }));
     }
     bench.run(Time::from_ms(100));
     let classic = bench.sent.iter().filter(|(token, ..)| token % 2 == 1).count();
@@ -361,10 +361,10 @@ fn what_waits_alone_in_the_low_latency_queue_is_not_marked_by_the_step() {
     let mut bench = Bench::new(SchedulerSpec::DualPi2(dualpi2()), QueueSpec::drop_tail(100_000));
     // behind a packet of 1 ms and another, the third waits for 2 ms
     for n in 0..3 {
-        bench.arrive(Time::ZERO, parcel(n, 0, Ecn::Ect1));
+        bench.arrive(Time::ZERO, packet(n, 0, Ecn::Ect1));
     }
     for n in 3..5 {
-        bench.arrive(Time::from_ms(1), parcel(n, 0, Ecn::Ect1));
+        bench.arrive(Time::from_ms(1), packet(n, 0, Ecn::Ect1));
     }
     bench.run(Time::from_secs(1));
     let marked: Vec<bool> = bench.sent.iter().map(|(.., marked)| *marked).collect();
@@ -375,14 +375,14 @@ fn what_waits_alone_in_the_low_latency_queue_is_not_marked_by_the_step() {
 fn a_failure_loses_what_a_link_holds_and_gives_it_back() {
     let mut bench = Bench::new(SchedulerSpec::Codel(codel()), QueueSpec::drop_tail(4));
     for n in 0..6 {
-        bench.arrive(Time::ZERO, parcel(n, 0, Ecn::NotEct));
+        bench.arrive(Time::ZERO, packet(n, 0, Ecn::NotEct));
     }
     assert_eq!(bench.dropped, [4, 5], "the limit counts the packet being sent, which has not begun to be");
     bench.run(Time::from_us(500));
     bench.links.fail(LINK, Time::from_us(500));
     assert_eq!(bench.links.offer(LINK, Time::from_us(600), 1000, Ecn::NotEct), Outcome::Dropped);
     bench.links.restore(LINK);
-    bench.arrive(Time::from_us(700), parcel(9, 0, Ecn::NotEct));
+    bench.arrive(Time::from_us(700), packet(9, 0, Ecn::NotEct));
     bench.run(Time::from_secs(1));
     assert_eq!(bench.dropped, [4, 5, 1, 2, 3]);
     assert_eq!(bench.sent.iter().map(|(token, ..)| *token).collect::<Vec<_>>(), [0, 9]);
