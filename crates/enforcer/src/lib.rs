@@ -40,6 +40,7 @@
 
 mod annotated;
 mod answers;
+mod astray;
 mod buffer;
 mod checkpoint;
 mod counters;

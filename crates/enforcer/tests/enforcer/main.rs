@@ -3,6 +3,7 @@
 mod abuse;
 mod behaviour;
 mod completion;
+mod paths;
 mod rig;
 mod segments;
 mod transparency;
