@@ -11,6 +11,8 @@ pub(crate) struct Elf<'a> {
 struct Section<'a> {
     name: &'a str,
     kind: u32,
+    /// Whether the process may write to it.
+    writable: bool,
     offset: usize,
     size: usize,
     link: usize,
@@ -31,6 +33,30 @@ pub(crate) struct Symbol {
 const SYMTAB: u32 = 2;
 const SYMBOL_BYTES: usize = 24;
 const OBJECT: u8 = 1;
+const FUNCTION: u8 = 2;
+const THREAD_LOCAL: u8 = 6;
+const INDIRECT_FUNCTION: u8 = 10;
+const WRITE: usize = 1;
+/// Arrays of functions that are called when an object is opened or closed.
+const CALLED: [u32; 3] = [14, 15, 16];
+/// Functions that are called then, by their names.
+const CALLED_NAMES: [&str; 2] = ["_init", "_fini"];
+/// Writable sections that are the linker's or the loader's: relocated constants, and what libbpf reads.
+const FIXED: [&str; 11] = [
+    ".data.rel.ro",
+    ".dynamic",
+    ".got",
+    ".got.plt",
+    ".maps",
+    ".relro_padding",
+    ".struct_ops",
+    ".tm_clone_table",
+    "cc_hooks",
+    "license",
+    "version",
+];
+/// The socket of the running hook: of `src/foreign/kfuncs.c`, set before each.
+const OURS: &str = "cc_current";
 
 impl<'a> Elf<'a> {
     /// `None` if the bytes are not such a file.
@@ -54,6 +80,59 @@ impl<'a> Elf<'a> {
     /// All symbols of the symbol table that are data in a section.
     pub(crate) fn objects(&self) -> Vec<Symbol> {
         self.symbols(|kind| kind == OBJECT)
+    }
+
+    /// The names of variables that keep what is written to them from one call to the next: those of writable sections, or such a
+    /// section if none of its variables has a name.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let is_fixed = |name: &str| {
+            FIXED
+                .iter()
+                .any(|fixed| name == *fixed || name.strip_prefix(fixed).is_some_and(|rest| rest.starts_with('.')))
+        };
+        let found: Vec<Symbol> = self
+            .symbols(|kind| kind == OBJECT || kind == THREAD_LOCAL)
+            .into_iter()
+            .filter(|symbol| symbol.size > 0)
+            .collect();
+        let mut names = Vec::new();
+        for section in self.sections.iter().filter(|section| section.writable && section.size > 0) {
+            if is_fixed(section.name) || CALLED.contains(&section.kind) {
+                continue;
+            }
+            let prior = names.len();
+            names
+                .extend(found.iter().filter(|symbol| symbol.section == section.name).map(|symbol| symbol.name.clone()));
+            if names.len() == prior {
+                names.push(section.name.to_string());
+            }
+        }
+        names.retain(|name| name != OURS);
+        names.sort_unstable();
+        names
+    }
+
+    /// The segments that the object may write once it is open: address relative to its base, and bytes.
+    pub(crate) fn writable_segments(&self) -> Vec<(u64, u64)> {
+        const LOAD: u32 = 1;
+        const WRITABLE: u32 = 2;
+        let table = word(self.bytes, 32).zip(half(self.bytes, 54)).zip(half(self.bytes, 56));
+        let Some(((table, entry), count)) = table else { return Vec::new() };
+        let header = |i: usize| {
+            let header = self.bytes.get(table.checked_add(i * entry)?..)?;
+            let written = long(header, 0)? == LOAD && long(header, 4)? & WRITABLE != 0;
+            written.then_some((word(header, 16)? as u64, word(header, 40)? as u64))
+        };
+        (0..count).filter_map(header).collect()
+    }
+
+    /// Whether code would run when the object is opened or closed.
+    pub(crate) fn has_constructors(&self) -> bool {
+        let arrays = self.sections.iter().any(|section| CALLED.contains(&section.kind) && section.size > 0);
+        let functions = self.symbols(|kind| kind == FUNCTION || kind == INDIRECT_FUNCTION);
+        arrays
+            || functions.iter().any(|symbol| CALLED_NAMES.contains(&symbol.name.as_str()))
+            || !self.symbols(|kind| kind == INDIRECT_FUNCTION).is_empty()
     }
 
     fn symbols(&self, wanted: impl Fn(u8) -> bool) -> Vec<Symbol> {
@@ -82,6 +161,7 @@ fn section<'a>(header: &[u8], names: &'a [u8]) -> Option<Section<'a>> {
     Some(Section {
         name: string(names, long(header, 0)? as usize).unwrap_or(""),
         kind: long(header, 4)?,
+        writable: word(header, 8)? & WRITE != 0,
         offset: word(header, 24)?,
         size: word(header, 32)?,
         link: long(header, 40)? as usize,

@@ -1,5 +1,6 @@
 //! Bring your own: a user's C file becomes an algorithm through the same contract as those of `cc/`.
 
+use crate::elf::Elf;
 use crate::error::LoadError;
 use crate::foreign::{self, World};
 use crate::registry::{Algorithm, RawAlgorithm};
@@ -71,8 +72,16 @@ type Begin = unsafe extern "C" fn(error: *mut i32) -> *const RawAlgorithm;
 /// Opens a shared object, never to be closed, and finds its table.
 fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadError> {
     let world = foreign::world(source);
+    let contract = |message| LoadError::Contract { path: path.to_path_buf(), message };
+    let bytes = fs::read(object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })?;
+    let elf = Elf::parse(&bytes).ok_or_else(|| contract("its native build is no 64-bit ELF file".to_string()))?;
+    if elf.has_constructors() {
+        let message =
+            "it has functions that run when it is opened (constructors, _init, ifunc); only its hooks may run";
+        return Err(contract(message.to_string()));
+    }
     let name = CString::new(object.as_os_str().as_bytes()).expect("a temporary folder's name has no zero byte");
-    // SAFETY: `name` is a C string. Opening runs the object's constructors: code of a file that the user asked to run.
+    // SAFETY: `name` is a C string. The object has no constructors, see above.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
         return Err(match (refusal(path, &last_message()), world) {
@@ -82,7 +91,6 @@ fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadErro
             (error, _) => error,
         });
     }
-    let contract = |message| LoadError::Contract { path: path.to_path_buf(), message };
     let symbol = match world {
         None => c"cc_algorithm",
         Some(World::Bpf) => c"cc_foreign",
@@ -100,17 +108,57 @@ fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadErro
         // SAFETY: the module's own start, called once, as in a kernel; its table is never freed.
         let raw = unsafe { begin(&raw mut error).as_ref() };
         let failed = || contract(format!("its module_init fails or registers no algorithm: {error}"));
-        return Algorithm::from_raw(raw.ok_or_else(failed)?).map_err(contract);
+        let raw = raw.ok_or_else(failed)?;
+        fix_variables(table, &elf).map_err(contract)?;
+        return Algorithm::from_raw(raw).map_err(contract);
     }
     if world == Some(World::Bpf) {
-        let bytes = fs::read(object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })?;
         // SAFETY: vmlinux.h of the headers that the file was compiled with defines the symbol as a constant of this
         // type, `bytes` is the file that was opened, and it is never closed.
-        return unsafe { table::algorithm(table.cast(), &bytes) }.map_err(contract);
+        let algorithm = unsafe { table::algorithm(table.cast(), &bytes) }.map_err(contract)?;
+        return check_variables(&elf).map(|()| algorithm).map_err(contract);
     }
+    check_variables(&elf).map_err(contract)?;
     // SAFETY: CC_OPS of the header that the file was compiled with defines that symbol as a constant of this type, and
     // the object is never closed. A file that defines it as something else breaks the contract on purpose.
     Algorithm::from_raw(unsafe { &*table.cast::<RawAlgorithm>() }).map_err(contract)
+}
+
+/// An object has hooks and constants. What a hook wrote to a variable would be there in the next run of this process, and in the runs of
+/// other threads: results would depend on what was run before.
+fn check_variables(elf: &Elf<'_>) -> Result<(), String> {
+    let variables = elf.variables();
+    if variables.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "it has global variables that can be written ({}): a run would depend on those before it. \
+         Keep what changes in the private state of a connection (inet_csk_ca), and make constants const",
+        variables.join(", ")
+    ))
+}
+
+/// Makes the variables of an open object, which has `symbol`, constant from now on: a module fills tables when it starts, but what a hook
+/// wrote would carry from run to run. Such a hook is stopped by the memory protection.
+fn fix_variables(symbol: *const c_void, elf: &Elf<'_>) -> Result<(), String> {
+    // SAFETY: an all-zero Dl_info is one; dladdr fills it.
+    let mut about: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: `symbol` is an address, `about` a structure of the caller's.
+    if unsafe { libc::dladdr(symbol, &raw mut about) } == 0 {
+        return Err("its object cannot be found in memory".to_string());
+    }
+    // SAFETY: asks for a constant.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    for (address, size) in elf.writable_segments() {
+        let start = (about.dli_fbase as u64 + address) / page * page;
+        let end = (about.dli_fbase as u64 + address + size).next_multiple_of(page);
+        // SAFETY: pages of the object's own writable segments, which nothing but its own code, and not Rust, writes.
+        let fixed = unsafe { libc::mprotect(start as *mut c_void, (end - start) as usize, libc::PROT_READ) };
+        if fixed != 0 {
+            return Err(format!("its variables cannot be protected: {}", std::io::Error::last_os_error()));
+        }
+    }
+    Ok(())
 }
 
 fn last_message() -> String {

@@ -9,10 +9,11 @@ use std::{env, fs, io};
 use tempfile::TempDir;
 
 /// A call of an undeclared function would otherwise show only when the object is opened, without a line number.
-const SHARED_FLAGS: &str = "-O2 -shared -fPIC -Wpadded -Werror=implicit-function-declaration";
+const SHARED_FLAGS: &str = "-O2 -shared -fPIC -nostartfiles -Wpadded -Werror=implicit-function-declaration";
 
 /// Foreign files keep the kernel's habits: unused parameters, casts of the private state, functions that are not static.
-const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgeneral-regs-only -O2 -shared -fPIC -Wall \
+const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgeneral-regs-only -O2 -shared -fPIC \
+    -nostartfiles -Wall \
     -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -fno-strict-aliasing -fvisibility=hidden \
     -Werror=implicit-function-declaration";
 

@@ -202,11 +202,42 @@ fn the_check_names_what_a_bad_file_does() {
         ("((u64 *)inet_csk_ca(sk))[20] = 1;", "HostField"),
         ("tp->snd_cwnd = 10 / tp->retrans_out + 1;", "Signal { signal: 8 }"),
         ("*(volatile u32 *)64 = 1;", "Signal { signal: 11 }"),
-        ("static u32 calls; tp->snd_cwnd = 1 + calls++ % 3;", "Irreproducible"),
+        // a section in which no variables are expected
+        ("static u32 calls __attribute__((section(\"version\"))); tp->snd_cwnd = 1 + calls++ % 3;", "Irreproducible"),
     ];
     for (body, fault) in faults {
         let found = format!("{:?}", desk.fault_of(body));
         assert!(found.starts_with(fault), "{body}: {found}, not {fault}");
+    }
+}
+
+#[test]
+fn variables_that_outlive_a_run_are_refused_by_their_names() {
+    let desk = Desk::new();
+    let body =
+        "static u64 _Thread_local learned; learned += acked; flows++; tp->snd_cwnd = table[flows & 1] + (u32)learned;";
+    let text = with_cong_avoid(body)
+        .replace(OTHER_HOOKS, &format!("{OTHER_HOOKS}u32 flows = 1;\nstatic const u32 table[2] = {{ 1, 2 }};\n"));
+    let LoadError::Contract { message, .. } = desk.refusal(&text) else { panic!("another error") };
+    // the compiler numbers variables of functions
+    assert!(message.contains("(flows, learned") && !message.contains("table"), "{message}");
+    let constant = text.replace("u32 flows = 1", "static const u32 flows = 1").replace("flows++;", "");
+    let constant =
+        constant.replace("static u64 _Thread_local learned; learned += acked;", "const u64 learned = acked;");
+    Algorithm::load(&desk.write(&constant)).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn code_that_would_run_outside_of_hooks_is_refused() {
+    for code in [
+        "__attribute__((constructor)) static void early(void) { *(volatile u32 *)64 = 1; }",
+        "__attribute__((destructor)) static void late(void) { *(volatile u32 *)64 = 1; }",
+        "void _init(void);\nvoid _init(void) { *(volatile u32 *)64 = 1; }",
+    ] {
+        let text =
+            with_cong_avoid("tcp_reno_cong_avoid(sk, acked);").replace(OTHER_HOOKS, &format!("{OTHER_HOOKS}{code}\n"));
+        let error = Desk::new().refusal(&text).to_string();
+        assert!(error.contains("run when it is opened"), "{code}: {error}");
     }
 }
 

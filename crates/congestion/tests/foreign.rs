@@ -182,7 +182,7 @@ fn every_kernel_function_that_is_offered_links() {
         }
     }
     assert!(declared.lines().count() == 20, "{declared}");
-    let text = WHOLE.replace("struct seen {", &format!("{declared}void *used[] = {{ {used} }};\nstruct seen {{"));
+    let text = WHOLE.replace("struct seen {", &format!("{declared}void *const used[] = {{ {used} }};\nstruct seen {{"));
     load(&text).unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -247,6 +247,14 @@ fn an_unknown_kernel_function_is_named_where_it_is_declared() {
 fn an_unknown_header_is_named_with_those_there_are() {
     let error = refusal("#include <bpf/bpf_core_read.h>", "#include <bpf/usdt.bpf.h>");
     assert!(error.contains("line 5: the header bpf/usdt.bpf.h") && error.contains("bpf/bpf_tracing.h"), "{error}");
+}
+
+#[test]
+fn variables_that_outlive_a_run_are_refused_by_their_names() {
+    let text =
+        WHOLE.replace("struct seen {", "int flows = 0;\nint *count(void) { flows++; return &flows; }\nstruct seen {");
+    let error = load(&text).expect_err("a run would depend on those before it").to_string();
+    assert!(error.contains("global variables that can be written (flows)"), "{error}");
 }
 
 #[test]

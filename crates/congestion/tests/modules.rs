@@ -13,15 +13,19 @@ fn load(path: &Path) -> &'static Algorithm {
     Algorithm::load(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The fixture `average.c` with one piece replaced, refused.
-fn refusal(piece: &str, other: &str) -> String {
+/// The fixture `average.c` with one piece replaced.
+fn changed(piece: &str, other: &str) -> Result<&'static Algorithm, LoadError> {
     let desk = TempDir::new().expect("a temporary folder");
     let text = fs::read_to_string(fixture("average.c")).expect("readable");
     assert!(text.contains(piece), "{piece}");
     fs::copy(fixture("average.h"), desk.path().join("average.h")).expect("copied");
     let path = desk.path().join("average.c");
     fs::write(&path, text.replace(piece, other)).expect("written");
-    Algorithm::load(&path).expect_err("a module that uses what is not there").to_string()
+    Algorithm::load(&path)
+}
+
+fn refusal(piece: &str, other: &str) -> String {
+    changed(piece, other).expect_err("a module that uses what is not there").to_string()
 }
 
 fn line_of(piece: &str) -> usize {
@@ -86,6 +90,14 @@ fn a_module_that_does_not_start_is_refused() {
     assert!(error.contains("declares no algorithm"), "{error}");
     let error = refusal(".undo_cwnd = tcp_reno_undo_cwnd,", "");
     assert!(error.contains("lacks undo_cwnd"), "{error}");
+}
+
+#[test]
+fn a_hook_cannot_write_what_would_carry_to_another_run() {
+    let algorithm = changed("average->samples++;", "static u32 all; all++; average->samples++;");
+    let algorithm = algorithm.unwrap_or_else(|error| panic!("{error}"));
+    let violation = check_invariants(algorithm).expect_err("the variable is constant once the module has started");
+    assert!(violation.to_string().contains("SIGSEGV"), "{violation}");
 }
 
 #[test]

@@ -14,7 +14,8 @@ const SMALL: &str = "duration = \"20 ms\"\n[network]\ntopology = { dumbbell = { 
 const FAILS_ONCE: &str = r#"
 #include "tcp.h"
 
-static u32 calls;
+/* a section in which no variables are expected: others are refused */
+static u32 calls __attribute__((section("version")));
 
 static u32 ssthresh(struct sock *sk)
 {
@@ -177,7 +178,9 @@ fn a_run_that_fails_is_tried_again_and_one_that_fails_twice_is_named() {
     assert_eq!(repeated.into_inner().expect("nobody panics"), ["seed=1"]);
     assert_eq!(done.runs.len(), 2);
 
-    let always = FAILS_ONCE.replace("calls++ == 0", "true").replace("static u32 calls;\n", "");
+    let always = FAILS_ONCE
+        .replace("calls++ == 0", "true")
+        .replace("static u32 calls __attribute__((section(\"version\")));\n", "");
     fs::write(place.join("always.c"), always).expect("there is room");
     let sets = [r#"sweep.tcp.cc=["newreno", "always.c"]"#];
     let Err(Failure::Run(words)) = place.sweep(&sets, "half") else { panic!("it succeeds") };
