@@ -429,9 +429,14 @@ impl<'a> Reader<'a> {
                 let is_rate = |rate: &Rate| (1..=policy::COUNT_MAX).contains(&rate.as_bps());
                 reader.within(node, is_rate, "more than zero, at most 9 Pbit/s")
             });
-            let marks = section.get("marks", |reader, node| reader.boolean(node));
+            let [marks, ignore] = ["marks", "ignore"].map(|key| section.get(key, |r, node| r.boolean(node)));
+            for other in ["end", "rate", "marks"] {
+                if ignore == Some(true) && section.has(other) {
+                    section.problem::<()>(other, format!("`{other}` of a port that is ignored"), None);
+                }
+            }
             section.finish();
-            Some((entry.key.clone(), PortSettings { end, rate, marks }))
+            Some((entry.key.clone(), PortSettings { end, rate, marks, ignore: ignore.unwrap_or(false) }))
         };
         Some(entries.iter().filter_map(port).collect())
     }

@@ -18,6 +18,8 @@ pub struct PortCounters {
     pub number: u32,
     /// Its name.
     pub name: String,
+    /// No cable is in it: a loopback, a tunnel, a bridge, a VLAN, or an aggregate, whose members are counted themselves.
+    pub is_virtual: bool,
     /// What it can carry.
     pub rate: Option<Rate>,
     /// Whether packets can take it.
@@ -74,4 +76,28 @@ pub struct Neighbour {
     pub system: String,
     /// Its port.
     pub port: String,
+}
+
+/// Kinds of interfaces that no cable is in, by their numbers in ifType and their names in gNMI (iana.org/assignments/ianaiftype-mib).
+const VIRTUAL: [(u64, &str); 10] = [
+    (24, "softwareLoopback"),
+    (53, "propVirtual"),
+    (54, "propMultiplexor"),
+    (131, "tunnel"),
+    (135, "l2vlan"),
+    (136, "l3ipvlan"),
+    (137, "l3ipxvlan"),
+    (150, "mplsTunnel"),
+    (161, "ieee8023adLag"),
+    (209, "bridge"),
+];
+
+/// Whether no cable is in interfaces of this ifType.
+pub(crate) fn is_virtual_type(number: u64) -> bool {
+    VIRTUAL.iter().any(|(one, _)| *one == number)
+}
+
+/// Whether no cable is in interfaces of the kind with this name.
+pub(crate) fn is_virtual_kind(name: &str) -> bool {
+    VIRTUAL.iter().any(|(_, one)| *one == name)
 }

@@ -4,6 +4,7 @@
 //! Subscribe, STREAM:   SAMPLE     /interfaces/interface[name=*]/state/counters
 //!                                 /qos/interfaces/interface[interface-id=*]/output/queues/queue[name=*]/state
 //!                      ON_CHANGE  …/state/oper-status, …/ethernet/state/port-speed, /lldp/…/neighbor[id=*]/state
+//!                      as it likes  …/state/type
 //! notifications ──▶ State ──▶ an answer when the sample is complete: no more of it came for a while
 //! ```
 //!
@@ -251,6 +252,7 @@ const COUNTERS: Pattern = &[("interfaces", None), ("interface", Some("name")), (
 const STATUS: Pattern = &[("interfaces", None), ("interface", Some("name")), ("state", None), ("oper-status", None)];
 const SPEED: Pattern =
     &[("interfaces", None), ("interface", Some("name")), ("ethernet", None), ("state", None), ("port-speed", None)];
+const TYPE: Pattern = &[("interfaces", None), ("interface", Some("name")), ("state", None), ("type", None)];
 const QUEUES: Pattern = &[
     ("qos", None),
     ("interfaces", None),
@@ -274,6 +276,8 @@ fn request(options: &Options) -> SubscribeRequest {
         (COUNTERS, SubscriptionMode::Sample),
         (STATUS, SubscriptionMode::OnChange),
         (SPEED, SubscriptionMode::OnChange),
+        // it never changes, so some targets have no event of it
+        (TYPE, SubscriptionMode::TargetDefined),
     ];
     if options.queues {
         paths.push((QUEUES, SubscriptionMode::Sample));

@@ -62,6 +62,8 @@ pub struct PortSettings {
     pub rate: Option<Rate>,
     /// Whether its queue marks (ECN).
     pub marks: Option<bool>,
+    /// It is no link.
+    pub ignore: bool,
 }
 
 /// What a meter has met since it began.
@@ -163,6 +165,11 @@ impl Meter {
         let mut read = Vec::new();
         for port in &answer.ports {
             let mut now = self.as_kept(port);
+            if self.is_no_link(&now) {
+                // its kind may have come after its first counters
+                self.ports.remove(&now.name);
+                continue;
+            }
             if seen.contains(&now.name) {
                 now.name = format!("{} #{}", now.name, now.number);
             }
@@ -235,6 +242,11 @@ impl Meter {
     /// What it has met.
     pub fn counts(&self) -> MeterCounts {
         self.counts
+    }
+
+    /// Whether a port is none of the network's: what the operator says of it counts more than what the switch says.
+    fn is_no_link(&self, port: &PortCounters) -> bool {
+        self.settings.get(&port.name).map_or(port.is_virtual, |settings| settings.ignore)
     }
 
     /// A port as it is kept: its texts short and plain, and with what the operator says of it.

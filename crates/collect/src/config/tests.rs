@@ -11,6 +11,20 @@ fn problems(one: &str, other: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_port_that_is_ignored_has_no_other_settings() {
+    let switch = |port: &str| {
+        let text = format!(
+            "[[switch]]\nname = \"a\"\nprotocol = \"openflow\"\naddress = \"192.0.2.1\"\n[switch.ports]\nbr0 = {{ {port} }}\n"
+        );
+        Config::parse("c.toml", &text).map(|config| config.switches[0].ports["br0"].ignore)
+    };
+    assert!(switch("ignore = true").unwrap());
+    assert!(!switch("rate = \"1 Gbit/s\"").unwrap());
+    let refused = switch("ignore = true, end = \"h1\"").unwrap_err();
+    assert!(refused.problems()[0].message.contains("of a port that is ignored"), "{refused:?}");
+}
+
+#[test]
 fn switches_that_connect_to_one_address_are_distinguished() {
     let apart = |one, other| assert_eq!(problems(one, other), [""; 0]);
     apart("peers = [\"192.0.2.1\"]", "peers = [\"192.0.2.2\"]");

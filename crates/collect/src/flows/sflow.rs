@@ -5,6 +5,7 @@
 use super::packet::{Ends, of_frame, of_ip};
 use super::sequence::Sequence;
 use super::{FlowCounts, Record};
+use crate::counters::is_virtual_type;
 use crate::{Counts, PORTS_MAX, PortCounters};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -129,8 +130,7 @@ impl Sflow {
             }
         }
         let Some(mut words) = found else { return Some(()) };
-        let number = words.next()?;
-        words.skip(1)?;
+        let (number, kind) = (words.next()?, words.next()?);
         let (speed, _direction, status) = (words.long()?, words.next()?, words.next()?);
         if self.ports.len() >= PORTS_MAX && !self.ports.contains_key(&(agent, number)) {
             counts.ignored += 1;
@@ -157,6 +157,7 @@ impl Sflow {
         put(PortCounters {
             number,
             name: name.unwrap_or_default(),
+            is_virtual: is_virtual_type(u64::from(kind)),
             rate: Some(Rate::from_bps(speed)).filter(|rate| rate.as_bps() > 0),
             up: Some(status & 2 != 0),
             received,

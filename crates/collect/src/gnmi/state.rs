@@ -4,6 +4,7 @@ use super::clock::TargetClock;
 use super::proto::{Notification, Update};
 use super::store::{Leaves, Level, Stamp, Store, Table, whole_path};
 use super::value::{Scalar, scalars};
+use crate::counters::is_virtual_kind;
 use crate::text::clean;
 use crate::{Counts, Neighbour, PORTS_MAX, PortCounters, QUEUES_MAX, QueueCounters, ReadError, SwitchCounters};
 use units::{Bytes, Rate, Time};
@@ -33,6 +34,7 @@ static PORTS: Table = Table {
         "state/counters/last-clear",
         "state/oper-status",
         "ethernet/state/port-speed",
+        "state/type",
     ],
     numbers: 15,
     most: PORTS_MAX,
@@ -42,6 +44,7 @@ const OUT_OCTETS: usize = 1;
 const LAST_CLEAR: usize = 14;
 const OPER_STATUS: usize = 15;
 const PORT_SPEED: usize = 16;
+const TYPE: usize = 17;
 /// Packets in all, and by kind.
 const IN_PACKETS: [usize; 4] = [2, 4, 5, 6];
 const OUT_PACKETS: [usize; 4] = [3, 7, 8, 9];
@@ -222,6 +225,7 @@ fn port(leaves: &Leaves) -> PortCounters {
         at: None,
     };
     PortCounters {
+        is_virtual: text(leaves, TYPE).is_some_and(|kind| is_virtual_kind(identity(kind))),
         rate: text(leaves, PORT_SPEED).and_then(speed),
         up: text(leaves, OPER_STATUS).and_then(status),
         received: counts(IN_OCTETS, IN_PACKETS, 0),

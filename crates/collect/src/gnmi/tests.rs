@@ -269,14 +269,14 @@ fn the_subscription_is_what_the_options_say() {
         None => unreachable!("a request subscribes"),
     };
     let all = list(&options);
-    assert_eq!((all.subscription.len(), all.mode, all.encoding), (5, 0, 4));
+    assert_eq!((all.subscription.len(), all.mode, all.encoding), (6, 0, 4));
     let [counters, status, ..] = &all.subscription[..] else { panic!("{all:?}") };
     assert_eq!((counters.mode, counters.sample_interval), (2, 10_000_000_000));
     assert_eq!((status.mode, status.sample_interval), (1, 0));
     let interface = &counters.path.as_ref().unwrap().elem[1];
     assert_eq!(interface.key, BTreeMap::from([("name".to_string(), "*".to_string())]));
     (options.queues, options.neighbours) = (false, false);
-    assert_eq!(list(&options).subscription.len(), 3);
+    assert_eq!(list(&options).subscription.len(), 4);
 }
 
 #[test]
@@ -297,5 +297,18 @@ fn a_mistake_in_a_login_is_located_and_shows_no_secret() {
         };
         assert!(said.contains(part) && !said.contains("secret"), "{text}: {said}");
         assert_eq!(part.is_empty(), said == "Login(…)", "{said}");
+    }
+}
+
+#[test]
+fn interfaces_without_a_cable_are_virtual() {
+    for (kind, is_virtual) in [
+        ("iana-if-type:ethernetCsmacd", false),
+        ("iana-if-type:softwareLoopback", true),
+        ("ieee8023adLag", true),
+        ("unheard-of", false),
+    ] {
+        let said = text("/interfaces/interface[name=a]/state/type", kind);
+        assert_eq!(only(&mut state([(1, at(1, vec![octets("a", 1), said]))])).is_virtual, is_virtual, "{kind}");
     }
 }

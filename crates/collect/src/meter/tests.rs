@@ -190,7 +190,12 @@ fn without_a_rate_the_utilization_is_unknown_unless_the_operator_says_the_rate()
     let answers = [(0, of(None, port(0, 0))), (10, of(None, port(125_000_000, 100_000)))];
     let (link, counts) = sends(&answers);
     assert_eq!((link.utilization, link.drop_rate, counts.impossible), (None, Some(0.0), 0));
-    let settings = PortSettings { rate: Some(Rate::from_gbps(10)), end: Some("h1".into()), marks: Some(true) };
+    let settings = PortSettings {
+        rate: Some(Rate::from_gbps(10)),
+        end: Some("h1".into()),
+        marks: Some(true),
+        ..PortSettings::default()
+    };
     let mut meter = Meter::new("s1", BTreeMap::from([("p1".to_string(), settings)]), s(3600));
     for (at, port) in answers {
         take(&mut meter, s(at), [port]);
@@ -302,7 +307,7 @@ prop_compose! {
     ) -> PortCounters {
         let (packets, dropped, marked, length) = queue;
         let queues = vec![QueueCounters { name: "q".into(), packets, dropped, marked, length: length.map(Bytes::new) }];
-        PortCounters { number, name, rate, up: None, neighbour: None, received, sent, queues, width, discontinuity }
+        PortCounters { number, name, rate, received, sent, queues, width, discontinuity, ..PortCounters::default() }
     }
 }
 
@@ -367,4 +372,19 @@ proptest! {
             first = false;
         }
     }
+}
+
+#[test]
+fn what_no_cable_is_in_is_no_link_unless_the_operator_says_so() {
+    let named = |name: &str, is_virtual| PortCounters { name: name.into(), is_virtual, ..port(0, 0) };
+    let ignored = PortSettings { ignore: true, ..PortSettings::default() };
+    let settings = [("br0", ignored), ("tunnel1", PortSettings::default())];
+    let settings = settings.map(|(name, settings)| (name.to_string(), settings));
+    let mut meter = Meter::new("s1", BTreeMap::from(settings), s(3600));
+    let all = [named("p1", false), named("lo", true), named("br0", false), named("tunnel1", true)];
+    take(&mut meter, s(0), all.clone());
+    let names = |meter: &mut Meter| meter.links(s(1)).into_iter().map(|link| link.name).collect::<Vec<_>>();
+    assert_eq!(names(&mut meter), ["s1 p1 out", "s1 p1 in", "s1 tunnel1 out", "s1 tunnel1 in"]);
+    take(&mut meter, s(1), [named("p1", true)]);
+    assert_eq!(names(&mut meter), ["s1 tunnel1 out", "s1 tunnel1 in"], "its kind came late");
 }

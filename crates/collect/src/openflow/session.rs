@@ -389,6 +389,7 @@ impl Session {
         });
         PortCounters {
             number,
+            is_virtual: false,
             rate: self.settings.rates.get(&name).copied().or_else(|| described.and_then(|port| port.rate)),
             up: described.map(|port| port.up),
             neighbour: self.neighbours.get(&number).map(|(heard, _)| heard.neighbour.clone()),

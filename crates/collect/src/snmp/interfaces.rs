@@ -2,6 +2,7 @@
 
 use super::uptime::Uptime;
 use super::walk::{Cell, Index, Row};
+use crate::counters::is_virtual_type;
 use crate::text::clean;
 use crate::{Counts, PortCounters};
 use async_snmp::Oid;
@@ -38,10 +39,12 @@ enum Column {
     OutDiscards,
     OutErrors,
     Discontinuity,
+    Type,
+    Connector,
 }
 
 /// Table and number of each [`Column`].
-const COLUMNS: [(&[u32], u32); 19] = [
+const COLUMNS: [(&[u32], u32); 21] = [
     (&IF_X_ENTRY, 1),
     (&IF_ENTRY, 2),
     (&IF_ENTRY, 5),
@@ -61,6 +64,8 @@ const COLUMNS: [(&[u32], u32); 19] = [
     (&IF_ENTRY, 19),
     (&IF_ENTRY, 20),
     (&IF_X_ENTRY, 19),
+    (&IF_ENTRY, 3),
+    (&IF_X_ENTRY, 17),
 ];
 
 /// The 32-bit byte counters, in and out, for ports without 64-bit ones.
@@ -145,6 +150,7 @@ fn port(number: u32, row: &Row, narrow: Option<&Row>, uptime: &Uptime) -> Port {
     let counters = PortCounters {
         number,
         name: name.unwrap_or_else(|| number.to_string()),
+        is_virtual: is_virtual(row),
         rate: rate(row),
         up: status(row),
         neighbour: None,
@@ -172,6 +178,12 @@ fn rate(row: &Row) -> Option<Rate> {
         (Some(mbps), _) => Some(Rate::from_mbps(mbps)),
         (None, None) => None,
     }
+}
+
+/// Neither says it alone: some agents call every interface Ethernet with a connector, others have no ifXTable.
+fn is_virtual(row: &Row) -> bool {
+    const NO_CONNECTOR: u64 = 2;
+    number_of(row, Column::Connector) == Some(NO_CONNECTOR) || number_of(row, Column::Type).is_some_and(is_virtual_type)
 }
 
 /// ifOperStatus: 1 up, 4 unknown; testing, dormant, notPresent and lowerLayerDown carry nothing.

@@ -130,6 +130,20 @@ fn speeds_names_and_states_are_as_if_mib_says() {
 }
 
 #[test]
+fn interfaces_without_a_cable_are_virtual() {
+    // columns 19 and 20: ifType, ifConnectorPresent (1 yes, 2 no)
+    let kind = |kind: u64, connector: u64| {
+        ports(&[(1, interface(&[(19, Cell::Number(kind)), (20, Cell::Number(connector))]))])[0].counters.is_virtual
+    };
+    assert!(!kind(6, 1), "Ethernet");
+    assert!(kind(6, 2), "a VLAN of a switch that calls everything Ethernet");
+    assert!(kind(24, 1) && kind(131, 1) && kind(161, 1), "loopback, tunnel, aggregate");
+    let without = interface(&[(19, Cell::Number(24))]);
+    assert!(ports(&[(1, without)])[0].counters.is_virtual, "without ifXTable");
+    assert!(!ports(&[(1, interface(&[]))])[0].counters.is_virtual, "nothing is said");
+}
+
+#[test]
 fn a_missing_direction_is_not_filled_from_the_narrow_table() {
     // received in 64 bits only: the width is one for both directions
     let row = interface(&[(6, Cell::Number(1 << 40))]);
