@@ -407,7 +407,8 @@ impl<'a> Reader<'a> {
         let counted = section.get("racks", |reader, node| reader.each(node, |node| reader.rack(node, racks)));
         let port = |reader: &Reader<'_>, node: &Node| reader.count(node, 0, u32::MAX);
         let ports = section.get("ports", |reader, node| reader.each(node, |node| port(reader, node)));
-        let sampling = section.get("sampling", |reader, node| reader.count(node, 1, 1 << 24));
+        let sampling = section.get("sampling", |reader, node| reader.count(node, 1, flows::SAMPLING_MAX));
+        let rate = section.get("rate", Reader::rate);
         let settings = section.get("port_settings", Reader::ports).unwrap_or_default();
         section.finish();
         Some(Exporter {
@@ -416,6 +417,7 @@ impl<'a> Reader<'a> {
             racks: counted.unwrap_or_default(),
             ports: ports.unwrap_or_default(),
             sampling,
+            rate,
             settings,
         })
     }
@@ -425,10 +427,7 @@ impl<'a> Reader<'a> {
         let port = |entry: &Entry| {
             let section = Section::of(self, &entry.value, "a port")?;
             let end = section.get("end", Reader::plain);
-            let rate = section.get("rate", |reader, node| {
-                let is_rate = |rate: &Rate| (1..=policy::COUNT_MAX).contains(&rate.as_bps());
-                reader.within(node, is_rate, "more than zero, at most 9 Pbit/s")
-            });
+            let rate = section.get("rate", Reader::rate);
             let [marks, ignore] = ["marks", "ignore"].map(|key| section.get(key, |r, node| r.boolean(node)));
             for other in ["end", "rate", "marks"] {
                 if ignore == Some(true) && section.has(other) {
@@ -439,6 +438,11 @@ impl<'a> Reader<'a> {
             Some((entry.key.clone(), PortSettings { end, rate, marks, ignore: ignore.unwrap_or(false) }))
         };
         Some(entries.iter().filter_map(port).collect())
+    }
+
+    fn rate(&self, node: &Node) -> Option<Rate> {
+        let is_rate = |rate: &Rate| (1..=policy::COUNT_MAX).contains(&rate.as_bps());
+        self.within(node, is_rate, "more than zero, at most 9 Pbit/s")
     }
 
     fn racks(&self, node: &Node) -> Option<Vec<(Prefix, String)>> {

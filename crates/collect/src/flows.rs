@@ -14,7 +14,10 @@
 //! in the sequence numbers; what arrived in a round is scaled by what was lost, to at most double.
 //!
 //! Bytes are those of the IP packets, headers included, as in NetFlow and IPFIX. Only exporters that are listed are heard. What they
-//! leave here is bounded: templates, domains, ports and pairs of racks by constants.
+//! leave here is bounded: templates, streams, ports and pairs of racks by constants.
+//!
+//! **Nothing proves who sent a datagram.** So no single one makes a rate that cannot be: a record is no more than the exporter's hosts can send in
+//! a window, a pair of racks has no higher rate than they, and a sampling that jumps counts when it is said again in the next round.
 
 mod netflow;
 mod packet;
@@ -33,7 +36,7 @@ use policy::{Link, RackPair};
 use sequence::Sequence;
 use sflow::Sflow;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use units::{Rate, Time};
 
 /// Most exporters of a receiver.
@@ -42,6 +45,12 @@ pub const EXPORTERS_MAX: usize = 256;
 const ROUNDS_MAX: usize = 64;
 /// Longest datagram, bytes.
 pub const DATAGRAM_MAX: usize = 65_535;
+/// A sampling of one in more packets than this is no sampling.
+pub const SAMPLING_MAX: u32 = 1 << 24;
+/// A sampling that is so many times what it was has jumped.
+const JUMP: u32 = 4;
+/// What an exporter's hosts can send together, where the operator does not say it: more than a switch of the top of a rack carries.
+const RATE: Rate = Rate::from_gbps(10_000);
 /// From this share of lost datagrams on, it is a problem.
 const LOSS_PROBLEM: f64 = 0.01;
 
@@ -81,6 +90,8 @@ pub struct Exporter {
     pub ports: Vec<u32>,
     /// One of so many packets is sampled, whatever it says itself.
     pub sampling: Option<u32>,
+    /// What the hosts that it counts can send together; default: 10 Tbit/s.
+    pub rate: Option<Rate>,
     /// What is known of the switch's ports.
     pub settings: BTreeMap<String, PortSettings>,
 }
@@ -106,8 +117,10 @@ pub struct FlowCounts {
     pub no_template: u64,
     /// Not counted: more pairs of racks than are kept.
     pub pairs_beyond: u64,
-    /// Domains or ports of an exporter that were ignored: more than are kept.
+    /// Streams or ports of an exporter that were ignored: more than are kept.
     pub ignored: u64,
+    /// Not counted: a packet beyond 64 KiB, a sampling that cannot be, or more than the exporter's `rate`.
+    pub implausible: u64,
 }
 
 /// A packet, or several, from one host to another.
@@ -123,6 +136,23 @@ pub(crate) struct Record {
     pub input: Option<u32>,
     /// It was seen as it left.
     pub egress: bool,
+}
+
+/// A datagram of an exporter.
+#[derive(Clone, Copy, Debug)]
+struct Datagram<'a> {
+    /// When it came.
+    at: Time,
+    /// The exporter's port.
+    port: u16,
+    bytes: &'a [u8],
+}
+
+#[cfg(test)]
+impl<'a> Datagram<'a> {
+    fn of(bytes: &'a [u8]) -> Datagram<'a> {
+        Datagram { at: Time::ZERO, port: 4000, bytes }
+    }
 }
 
 /// Bytes from rack to rack.
@@ -147,12 +177,50 @@ struct Source {
     /// Racks whose senders it counts; `None`: all.
     racks: Option<Vec<u16>>,
     ports: Vec<u32>,
-    sampling: Option<u32>,
+    sampling: Sampling,
+    /// Most bytes that its hosts can send in a window.
+    most: u64,
     sequence: Sequence,
     meter: Option<Meter>,
     /// From rack to rack in this round.
     bytes: BTreeMap<(u16, u16), u64>,
     heard: Option<Time>,
+}
+
+/// One of how many packets an exporter samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampling {
+    configured: Option<u32>,
+    /// Most that it has said in the round before, and in this round; 0: nothing.
+    before: u32,
+    now: u32,
+}
+
+impl Sampling {
+    /// By what a record that says `sampling` is multiplied; `None` if that is no sampling.
+    fn of(&mut self, sampling: u32) -> Option<u64> {
+        if let Some(configured) = self.configured {
+            return Some(u64::from(configured));
+        }
+        let said = sampling.max(1);
+        if said > SAMPLING_MAX {
+            return None;
+        }
+        self.now = self.now.max(said);
+        Some(u64::from(if self.jumped(said) { self.before } else { said }))
+    }
+
+    fn jumped(&self, said: u32) -> bool {
+        self.before > 0 && said > self.before.saturating_mul(JUMP)
+    }
+
+    /// Ends a round: from what to what it jumped.
+    fn end_round(&mut self) -> Option<(u32, u32)> {
+        let jump = self.jumped(self.now).then_some((self.before, self.now));
+        let said = std::mem::take(&mut self.now);
+        self.before = if said > 0 { said } else { self.before };
+        jump
+    }
 }
 
 #[derive(Debug)]
@@ -172,6 +240,11 @@ pub struct Round {
     pub problems: Vec<String>,
 }
 
+/// Bytes that links with a rate carry together in a time.
+fn carried(rate: Rate, time: Time) -> u64 {
+    (rate.as_bps() as f64 / 8.0 * time.as_secs_f64()) as u64
+}
+
 impl Flows {
     /// Nothing yet, at `now`.
     pub fn new(settings: &Settings, racks: Racks, now: Time) -> Flows {
@@ -184,7 +257,8 @@ impl Flows {
             racks: (!exporter.racks.is_empty())
                 .then(|| exporter.racks.iter().filter_map(|rack| racks.named(rack)).collect()),
             ports: exporter.ports.clone(),
-            sampling: exporter.sampling,
+            sampling: Sampling { configured: exporter.sampling, ..Sampling::default() },
+            most: carried(exporter.rate.unwrap_or(RATE), settings.window),
             sequence: Sequence::default(),
             meter: exporter.switch.as_ref().map(|name| Meter::new(name, exporter.settings.clone(), settings.keep)),
             bytes: BTreeMap::new(),
@@ -197,14 +271,15 @@ impl Flows {
     }
 
     /// A datagram that came at `now`.
-    pub fn take(&mut self, now: Time, from: IpAddr, datagram: &[u8]) {
-        let Some(source) = self.exporters.get_mut(&from.to_canonical()) else {
+    pub fn take(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        let Some(source) = self.exporters.get_mut(&from.ip().to_canonical()) else {
             self.counts.unknown += 1;
             return;
         };
         self.counts.datagrams += 1;
         source.heard = Some(now);
-        let Source { decoder, racks, ports, sampling, sequence, meter, bytes, .. } = source;
+        let datagram = Datagram { at: now, port: from.port(), bytes: datagram };
+        let Source { decoder, racks, ports, sampling, sequence, meter, bytes, most, .. } = source;
         let (all, counts) = (&self.racks, &mut self.counts);
         let mut count = |record: Record, counts: &mut FlowCounts| {
             if record.egress || !(ports.is_empty() || record.input.is_some_and(|input| ports.contains(&input))) {
@@ -223,10 +298,14 @@ impl Flows {
                 counts.pairs_beyond += 1;
                 return;
             }
+            let sampled = sampling.of(record.sampling).map(|one_of| record.bytes.saturating_mul(one_of));
+            let Some(counted) = sampled.filter(|counted| *counted <= *most) else {
+                counts.implausible += 1;
+                return;
+            };
             counts.counted += 1;
-            let rate = u64::from(sampling.unwrap_or(record.sampling).max(1));
             let sum = bytes.entry(pair).or_default();
-            *sum = sum.saturating_add(record.bytes.saturating_mul(rate));
+            *sum = sum.saturating_add(counted);
         };
         let understood = match decoder {
             Decoder::Netflow(netflow) => netflow.read(datagram, sequence, counts, &mut count),
@@ -265,6 +344,12 @@ impl Flows {
                 }
                 Some(_) => (),
             }
+            if let Some((before, now)) = source.sampling.end_round() {
+                let text = format!(
+                    "{address}: its sampling jumped from 1 in {before} to 1 in {now}, and counts as 1 in {before} until it says so again"
+                );
+                round.problems.push(text);
+            }
             for (pair, bytes) in std::mem::take(&mut source.bytes) {
                 *sums.entry(pair).or_default() += bytes as f64 * ended.scale();
             }
@@ -286,14 +371,26 @@ impl Flows {
                 *sums.entry(*pair).or_default() += bytes;
             }
         }
-        if seconds > 0.0 {
-            round.pairs.extend(sums.into_iter().map(|((from, to), bytes)| RackPair {
-                from: self.racks.name(from).to_string(),
-                to: self.racks.name(to).to_string(),
-                rate: Rate::from_bps(((8.0 * bytes / seconds) as u64).min(policy::COUNT_MAX)),
-            }));
+        for ((from, to), bytes) in sums.into_iter().filter(|_| seconds > 0.0) {
+            let (from_name, to_name) = (self.racks.name(from).to_string(), self.racks.name(to).to_string());
+            let (rate, most) = ((8.0 * bytes / seconds) as u64, self.most(from));
+            if rate > most {
+                let [rate, most] = [rate, most].map(|bps| Rate::from_bps(bps.min(policy::COUNT_MAX)));
+                round.problems.push(format!(
+                    "{from_name} to {to_name}: {rate} by flow export is more than the `rate` of its exporters, and counts as {most}"
+                ));
+            }
+            let rate = Rate::from_bps(rate.min(most).min(policy::COUNT_MAX));
+            round.pairs.push(RackPair { from: from_name, to: to_name, rate });
         }
         round
+    }
+
+    /// Most that the exporters that count a rack's hosts can have counted, bit/s.
+    fn most(&self, rack: u16) -> u64 {
+        let counts = |source: &&Source| source.racks.as_ref().is_none_or(|racks| racks.contains(&rack));
+        let window = self.window.as_secs_f64();
+        self.exporters.values().filter(counts).map(|source| (8.0 * source.most as f64 / window) as u64).sum()
     }
 
     /// What has become of datagrams.

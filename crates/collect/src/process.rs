@@ -241,9 +241,9 @@ impl Collector<'_> {
         for one in flows {
             let Some(counts) = one.flows else { continue };
             let sum = records.entry(label(one.protocol)).or_default();
-            let FlowCounts { malformed, lost, no_template, pairs_beyond, ignored, .. } = counts;
+            let FlowCounts { malformed, lost, no_template, pairs_beyond, ignored, implausible, .. } = counts;
             let taken = counts.counted + counts.elsewhere + counts.no_rack;
-            *sum = [sum[0] + taken, sum[1] + malformed + lost + no_template + pairs_beyond + ignored];
+            *sum = [sum[0] + taken, sum[1] + malformed + lost + no_template + pairs_beyond + ignored + implausible];
         }
         Watched {
             connected: self.sender.as_ref().is_some_and(Sender::is_connected),

@@ -101,6 +101,7 @@ fn flows(protocol: Protocol, bytes: &[u8]) {
         racks: Vec::new(),
         ports: Vec::new(),
         sampling: None,
+        rate: None,
         settings: std::collections::BTreeMap::new(),
     };
     let settings =
@@ -108,8 +109,8 @@ fn flows(protocol: Protocol, bytes: &[u8]) {
     let racks = Racks::new(&[("10.0.0.0/8".parse().expect("a prefix"), "r1".to_string())]);
     let mut flows = Flows::new(&settings, racks, Time::ZERO);
     // the second is read with the templates of the first
-    flows.take(Time::ZERO, from, bytes);
-    flows.take(Time::from_ms(1), from, bytes);
+    flows.take(Time::ZERO, (from, 4000).into(), bytes);
+    flows.take(Time::from_ms(1), (from, 4000).into(), bytes);
     let _ = flows.round(Time::from_secs(1));
 }
 

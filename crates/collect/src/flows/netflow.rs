@@ -1,11 +1,10 @@
 //! NetFlow versions 5 and 9, and IPFIX (RFC 3954, RFC 7011): the fields that give traffic from address to address.
 //!
-//! Templates belong to a domain of an exporter. Their fields are read by length; those that are not used here are skipped.
+//! Templates belong to a domain of an exporting program. Their fields are read by length; those that are not used here are skipped.
 
-use super::sequence::{STREAMS_MAX, Sequence};
+use super::sequence::{Sequence, Stream, Streams};
 use super::template::{DATA_MIN, Form, Reader, Templates};
-use super::{FlowCounts, Record};
-use std::collections::BTreeMap;
+use super::{Datagram, FlowCounts, Record};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Information elements of IPFIX (iana.org/assignments/ipfix), and of NetFlow 9, which has the same numbers.
@@ -39,16 +38,16 @@ const USED: [u16; 12] = [
 /// What takes records.
 type Count<'a> = &'a mut dyn FnMut(Record, &mut FlowCounts);
 
-/// An exporter's domains.
+/// The domains of an exporter's programs.
 #[derive(Debug, Default)]
 pub(super) struct Netflow {
-    domains: BTreeMap<u64, Domain>,
+    domains: Streams<Domain>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Domain {
     templates: Templates,
-    /// One of so many packets is sampled, as options say.
+    /// One of so many packets is sampled, as options say; 0: nothing says it.
     sampling: u32,
 }
 
@@ -56,18 +55,17 @@ impl Netflow {
     /// Reads a datagram; false if it could not be read to its end.
     pub fn read(
         &mut self,
-        datagram: &[u8],
+        Datagram { at, port, bytes }: Datagram<'_>,
         sequence: &mut Sequence,
         counts: &mut FlowCounts,
         count: Count<'_>,
     ) -> bool {
-        let Some(head) = Head::read(datagram) else { return false };
-        if self.domains.len() >= STREAMS_MAX && !self.domains.contains_key(&head.domain) {
+        let Some(head) = Head::read(bytes) else { return false };
+        let stream = Stream { port, agent: None, domain: head.domain };
+        let Some(domain) = self.domains.of(stream, at) else {
             counts.ignored += 1;
             return true;
-        }
-        let domain = self.domains.entry(head.domain);
-        let domain = domain.or_insert_with(|| Domain { templates: Templates::default(), sampling: 1 });
+        };
         let mut body = Reader(head.body);
         match head.form {
             None => {
@@ -77,7 +75,7 @@ impl Netflow {
                     records += 1;
                     Some(())
                 });
-                sequence.take(head.domain, head.number, records);
+                sequence.take(at, stream, head.number, records);
                 whole.is_some()
             }
             Some(form) => {
@@ -95,17 +93,17 @@ impl Netflow {
                 }
                 match form {
                     Form::V9 => {
-                        sequence.take(head.domain, head.number, 1);
+                        sequence.take(at, stream, head.number, 1);
                     }
                     // it numbers records, and how many a set without a template holds is unknown
                     Form::Ipfix if whole && known => {
-                        sequence.take(head.domain, head.number, records);
+                        sequence.take(at, stream, head.number, records);
                         // domain 0 is that of the exporter as a whole (RFC 7011, section 3.1)
                         if head.domain as u32 == 0 {
-                            sequence.share(records);
+                            sequence.share(at, stream, records);
                         }
                     }
-                    Form::Ipfix => sequence.forget(head.domain, records),
+                    Form::Ipfix => sequence.forget(at, stream, records),
                 }
                 whole
             }
@@ -257,12 +255,14 @@ fn number(value: &[u8]) -> Option<u64> {
 impl Netflow {
     /// Domains, and templates and their parts of each.
     pub fn size(&self) -> (usize, Vec<(usize, usize)>) {
-        (self.domains.len(), self.domains.values().map(|domain| domain.templates.size()).collect())
+        let sizes: Vec<_> = self.domains.all().map(|domain| domain.templates.size()).collect();
+        (sizes.len(), sizes)
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::sequence::STREAMS_MAX;
     use super::*;
 
     /// A form of messages.
@@ -338,10 +338,10 @@ pub(super) mod tests {
             // a message of IPFIX without sets
             let mut message = [0; 16];
             (message[1], message[3], message[15]) = (10, 16, domain);
-            netflow.read(&message, &mut sequence, &mut counts, &mut |_, _| ())
+            netflow.read(Datagram::of(&message), &mut sequence, &mut counts, &mut |_, _| ())
         };
         assert!((0..100).all(&mut read));
-        assert_eq!((netflow.domains.len(), counts.ignored), (STREAMS_MAX, 100 - STREAMS_MAX as u64));
-        assert!(!netflow.read(&[0, 7], &mut sequence, &mut counts, &mut |_, _| ()));
+        assert_eq!((netflow.size().0, counts.ignored), (STREAMS_MAX, 100 - STREAMS_MAX as u64));
+        assert!(!netflow.read(Datagram::of(&[0, 7]), &mut sequence, &mut counts, &mut |_, _| ()));
     }
 }

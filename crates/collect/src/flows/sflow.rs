@@ -3,8 +3,8 @@
 //! A datagram is walked in place. Every length is checked against what is left of it, so nothing is allocated for what it claims.
 
 use super::packet::{Ends, of_frame, of_ip};
-use super::sequence::Sequence;
-use super::{FlowCounts, Record};
+use super::sequence::{Sequence, Stream};
+use super::{Datagram, FlowCounts, Record};
 use crate::counters::is_virtual_type;
 use crate::{Counts, PORTS_MAX, PortCounters};
 use std::collections::BTreeMap;
@@ -15,6 +15,9 @@ use units::{Rate, Time};
 const SAMPLES_MAX: u32 = 4096;
 /// Bytes of a frame that are no IP packet: Ethernet's header and check sequence.
 const FRAME_EXTRA: u64 = 18;
+/// Most bytes of an IP packet, and of a frame with two VLANs that holds it.
+const PACKET_MAX: u64 = 65_535;
+const FRAME_MAX: u64 = PACKET_MAX + FRAME_EXTRA + 2 * 4;
 /// Forms of samples (enterprise 0): of a packet, of counters, and both with wide numbers.
 const FLOW: u32 = 1;
 const COUNTERS: u32 = 2;
@@ -31,8 +34,8 @@ const PORT_NAME: u32 = 1005;
 /// What must be kept of an exporter's counters: they have 32 bits where ours have 64.
 #[derive(Debug, Default)]
 pub(super) struct Sflow {
-    /// By agent and interface.
-    ports: BTreeMap<(u32, u32), [Wide; 4]>,
+    /// By agent, its part, and interface.
+    ports: BTreeMap<(IpAddr, u32, u32), [Wide; 4]>,
 }
 
 /// A counter of 32 bits, continued to 64.
@@ -62,7 +65,7 @@ type Sinks<'a> = (&'a mut dyn FnMut(Record, &mut FlowCounts), &'a mut dyn FnMut(
 struct Sample<'a> {
     body: Words<'a>,
     wide: bool,
-    agent: u32,
+    agent: (IpAddr, u32),
     uptime_ms: u32,
 }
 
@@ -70,31 +73,34 @@ impl Sflow {
     /// Reads a datagram; false if it ends early, or is not sFlow 5.
     pub fn read(
         &mut self,
-        datagram: &[u8],
+        datagram: Datagram<'_>,
         sequence: &mut Sequence,
         counts: &mut FlowCounts,
         sinks: Sinks<'_>,
     ) -> bool {
-        self.datagram(Words(datagram), sequence, counts, sinks).is_some()
+        self.datagram(datagram, sequence, counts, sinks).is_some()
     }
 
     fn datagram(
         &mut self,
-        mut words: Words<'_>,
+        Datagram { at, port: from, bytes }: Datagram<'_>,
         sequence: &mut Sequence,
         counts: &mut FlowCounts,
         (count, port): Sinks<'_>,
     ) -> Option<()> {
+        let mut words = Words(bytes);
         if words.next()? != 5 {
             return None;
         }
-        match words.next()? {
-            1 => words.skip(1)?,
-            2 => words.skip(4)?,
+        let address = match words.next()? {
+            1 => words.ipv4()?,
+            2 => words.ipv6()?,
             _ => return None,
-        }
-        let (agent, number, uptime_ms) = (words.next()?, words.next()?, words.next()?);
-        if !sequence.take(u64::from(agent), number, 1) {
+        };
+        let (part, number, uptime_ms) = (words.next()?, words.next()?, words.next()?);
+        let agent = (address, part);
+        let stream = Stream { port: from, agent: Some(address), domain: u64::from(part) };
+        if !sequence.take(at, stream, number, 1) {
             counts.ignored += 1;
             return Some(());
         }
@@ -103,7 +109,10 @@ impl Sflow {
             let sample = |wide| Sample { body: Words(body), wide, agent, uptime_ms };
             match form {
                 FLOW | FLOW_WIDE => {
-                    flow(sample(form == FLOW_WIDE), &mut |record| count(record, counts))?;
+                    flow(sample(form == FLOW_WIDE), &mut |record| match record.bytes {
+                        ..=PACKET_MAX => count(record, counts),
+                        _ => counts.implausible += 1,
+                    })?;
                 }
                 COUNTERS | COUNTERS_WIDE => self.counters(sample(form == COUNTERS_WIDE), counts, port)?,
                 _ => (),
@@ -132,7 +141,7 @@ impl Sflow {
         let Some(mut words) = found else { return Some(()) };
         let (number, kind) = (words.next()?, words.next()?);
         let (speed, _direction, status) = (words.long()?, words.next()?, words.next()?);
-        if self.ports.len() >= PORTS_MAX && !self.ports.contains_key(&(agent, number)) {
+        if self.ports.len() >= PORTS_MAX && !self.ports.contains_key(&(agent.0, agent.1, number)) {
             counts.ignored += 1;
             return Some(());
         }
@@ -150,7 +159,7 @@ impl Sflow {
             let bytes = Some(bytes).filter(|bytes| *bytes != u64::MAX);
             Some(Counts { bytes, packets, dropped, errors: known(errors).map(u64::from), at })
         };
-        let state = self.ports.entry((agent, number)).or_default();
+        let state = self.ports.entry((agent.0, agent.1, number)).or_default();
         let mut halves = [[state[0], state[1]], [state[2], state[3]]];
         let (received, sent) = (half(&mut halves[0], true)?, half(&mut halves[1], false)?);
         *state = [halves[0][0], halves[0][1], halves[1][0], halves[1][1]];
@@ -208,17 +217,16 @@ fn ends(form: u32, mut record: Words<'_>) -> Option<(IpAddr, IpAddr, u64)> {
                 11 | 12 => (of_ip(header)?, 0),
                 _ => return None,
             };
-            Some((from, to, said.unwrap_or(length.saturating_sub(extra))))
+            let bytes = said.filter(|_| length <= FRAME_MAX).unwrap_or(length.saturating_sub(extra));
+            Some((from, to, bytes))
         }
         IPV4_DATA => {
             let (length, _protocol) = (record.next()?, record.next()?);
-            let mut address = || Some(IpAddr::from(Ipv4Addr::from(record.next()?)));
-            Some((address()?, address()?, u64::from(length)))
+            Some((record.ipv4()?, record.ipv4()?, u64::from(length)))
         }
         IPV6_DATA => {
             let (length, _protocol) = (record.next()?, record.next()?);
-            let mut address = || Some(IpAddr::from(Ipv6Addr::from(*record.bytes(16)?.first_chunk::<16>()?)));
-            Some((address()?, address()?, u64::from(length)))
+            Some((record.ipv6()?, record.ipv6()?, u64::from(length)))
         }
         _ => None,
     }
@@ -241,6 +249,14 @@ impl<'a> Words<'a> {
 
     fn long(&mut self) -> Option<u64> {
         self.bytes(8)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+    }
+
+    fn ipv4(&mut self) -> Option<IpAddr> {
+        Some(IpAddr::from(Ipv4Addr::from(self.next()?)))
+    }
+
+    fn ipv6(&mut self) -> Option<IpAddr> {
+        Some(IpAddr::from(Ipv6Addr::from(*self.bytes(16)?.first_chunk::<16>()?)))
     }
 
     fn skip(&mut self, words: usize) -> Option<()> {

@@ -389,7 +389,7 @@ async fn receive(socket: UdpSocket, shared: Rc<Shared>, clock: Clock, mut ended:
             let mut state = shared.state.borrow_mut();
             state.answered_at = Some(clock.now());
             if let What::Flows { flows, .. } = &mut state.what {
-                flows.take(clock.now(), from.ip(), &datagram[..length]);
+                flows.take(clock.now(), from, &datagram[..length]);
             }
         }
         tokio::task::yield_now().await;
