@@ -28,7 +28,7 @@ const CONFIG_MAX: u64 = 1 << 20;
 ///
 /// `opentcp collect check FILE` only checks the file. The format is described in docs/collect.md.
 ///
-/// Exit codes: 0 stopped by a signal, or printed once; 1 a socket cannot be opened; 2 bad input.
+/// Exit codes: 0 stopped by a signal, or printed once; 1 a socket cannot be opened, or with `--once` a switch was not measured; 2 bad input.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -56,7 +56,7 @@ pub struct Args {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     log: LogArgs,
-    /// Measure until each switch has answered twice, print, and end; with flow export alone, for three intervals
+    /// Measure until each switch has answered twice, or for three intervals and until it is known which do not; print, and end
     #[arg(long)]
     once: bool,
     /// Print each interval instead of sending

@@ -13,6 +13,7 @@ pub mod parsers;
 mod process;
 pub mod snmp;
 mod text;
+mod trust;
 pub mod watch;
 
 pub use counters::{Counts, Neighbour, PortCounters, QueueCounters, SwitchCounters};

@@ -239,6 +239,11 @@ impl Meter {
         self.ports.values().filter_map(|port| Some((port.counters.name.as_str(), port.counters.neighbour.as_ref()?)))
     }
 
+    /// Whether no port is known.
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+
     /// What it has met.
     pub fn counts(&self) -> MeterCounts {
         self.counts

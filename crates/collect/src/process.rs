@@ -38,8 +38,10 @@ const PARTING: Duration = Duration::from_secs(4);
 const WATCH: Time = Time::from_secs(1);
 /// Longest problem, bytes.
 const PROBLEM_MAX: usize = 255;
-/// Intervals after which one round is enough, whatever has not answered.
+/// Intervals after which one round is enough, whatever has failed.
 const ONCE_INTERVALS: u64 = 3;
+/// Longest wait for a switch after these that has neither answered nor failed.
+const ONCE_MAX: Time = Time::from_secs(120);
 
 /// Where measurements go.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ pub enum Target {
     Oracle(Address),
     /// To `seen`, each interval.
     Print,
-    /// To `seen`, once every source has answered twice, or after three intervals.
+    /// To `seen`, once every switch has answered twice, or it is known which do not, and after three intervals at least.
     Once,
 }
 
@@ -63,6 +65,9 @@ pub enum CollectError {
         /// The system's.
         error: io::Error,
     },
+    /// Switches that were to be measured once, and were not.
+    #[error("not measured: {}", .0.join("; "))]
+    Unmeasured(Vec<String>),
     /// Certificates.
     #[error("{0}")]
     Tls(String),
@@ -183,11 +188,13 @@ impl Collector<'_> {
                 watch_at = now + WATCH;
                 server.publish(self.watched(now).page());
             }
-            let all_answered = || self.sources.iter().all(|source| source.state.borrow().is_known());
             let is_once = matches!(target, Target::Once);
-            if is_once && (all_answered() || now > self.interval * ONCE_INTERVALS) {
-                seen(&self.seen(now))?;
-                return Ok(());
+            if is_once && self.is_measured(now) {
+                let what = self.seen(now);
+                seen(&what)?;
+                let missing: Vec<String> =
+                    self.sources.iter().filter_map(|source| source.state.borrow().why_unknown()).collect();
+                return if missing.is_empty() { Ok(()) } else { Err(CollectError::Unmeasured(missing)) };
             }
             if now < next || is_once {
                 tokio::time::sleep(STEP).await;
@@ -220,6 +227,13 @@ impl Collector<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether nothing more is to be expected of a measurement that is made once.
+    fn is_measured(&self, now: Time) -> bool {
+        let least = self.interval * ONCE_INTERVALS;
+        let all = |is: &dyn Fn(&State) -> bool| self.sources.iter().all(|source| is(&source.state.borrow()));
+        all(&State::is_known) || (now > least && (all(&State::is_settled) || now > least + ONCE_MAX))
     }
 
     /// What its metrics show at `now`.

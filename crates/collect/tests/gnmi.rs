@@ -110,19 +110,23 @@ impl Drop for Target {
     }
 }
 
-/// An authority `ca.pem`, another `other.pem`, and certificates of the first for the target (127.0.0.1) and for a collector.
+/// An authority `ca.pem`, another `other.pem`, and certificates of the first for the target (127.0.0.1) and for a collector; two that are their own
+/// authority and of no address, `own.pem` and `own2.pem`, as `openssl req -x509` makes them.
 fn certify(folder: &Path) {
-    let authority = |file: &str| {
+    let authority = |file: &str, name: &str| {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names are names");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.distinguished_name.push(DnType::CommonName, file);
-        let issuer =
-            CertifiedIssuer::self_signed(parameters, KeyPair::generate().expect("a key")).expect("it is signed");
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        fs::write(folder.join(file).with_extension("key"), key.serialize_pem()).expect("the folder is ours");
+        let issuer = CertifiedIssuer::self_signed(parameters, key).expect("it is signed");
         fs::write(folder.join(file), issuer.pem()).expect("the folder is ours");
         issuer
     };
-    let issuer = authority("ca.pem");
-    authority("other.pem");
+    let issuer = authority("ca.pem", "ca.pem");
+    authority("other.pem", "other.pem");
+    authority("own.pem", "leaf-1");
+    authority("own2.pem", "leaf-1");
     for (file, name) in [("target", "127.0.0.1"), ("collector", "collector.example")] {
         let key = KeyPair::generate().expect("a key");
         let parameters = CertificateParams::new(vec![name.to_string()]).expect("it is a name");
@@ -370,6 +374,24 @@ fn a_target_that_asks_for_a_certificate_gets_it() {
     let file = |name: &str| target.folder.path().join(name);
     options.tls.as_mut().expect("it has TLS").identity = Some((file("collector.pem"), file("collector.key")));
     run(Reader::new(options).read()).expect("the target plays");
+}
+
+#[test]
+fn a_certificate_that_is_its_own_authority_is_taken_if_it_is_the_one_that_is_named() {
+    let responses = sample(now_ns(), 0, "") + SYNC + &sample(now_ns(), 1, "");
+    let own = ["-allow_no_client_auth", "-server_crt", "own.pem", "-server_key", "own.key"];
+    let Some(target) = Target::start_with(&own, "disable_eof: true", &responses) else { return };
+    let trusting = |file: &str| {
+        let mut options = target.options();
+        options.tls.as_mut().expect("it has TLS").ca = target.folder.path().join(file);
+        options
+    };
+    run(async {
+        let error = Reader::new(trusting("own2.pem")).read().await.expect_err("another's certificate of that name");
+        assert!(matches!(&error, ReadError::Refused(text) if text.contains("certificate")), "{error}");
+        let read = first_read(&mut Reader::new(trusting("own.pem"))).await.expect("the target plays");
+        assert_eq!(read.ports.len(), 1);
+    });
 }
 
 #[test]

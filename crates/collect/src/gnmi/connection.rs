@@ -6,16 +6,31 @@ use super::{Options, Tls};
 use crate::ReadError;
 use crate::credentials::{self, CredentialError};
 use crate::text::clean;
+use crate::trust::Trust;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tonic::codegen::Service;
+use tonic::codegen::http::Uri;
+use tonic::codegen::http::uri::InvalidUri;
 use tonic::codegen::tokio_stream::{self, StreamExt as _};
 use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 use units::Time;
 
@@ -25,6 +40,8 @@ const MESSAGE_MAX: usize = 4 << 20;
 const PORT: u16 = 9339;
 /// Largest file of a certificate or key, bytes.
 const PEM_MAX: u64 = 1 << 20;
+/// HTTP/2, in the negotiation of TLS.
+const HTTP2: &[u8] = b"h2";
 /// The end of a connection before the subscription was answered.
 const AT_ONCE: &str = "it closed the connection at once";
 /// A connection without answers to pings is closed.
@@ -68,8 +85,15 @@ pub(super) async fn subscribe(
 ) -> Result<Streaming<SubscribeResponse>, ReadError> {
     let endpoint = endpoint(options)?;
     let timeout = duration(options.timeout);
-    let connected = tokio::time::timeout(timeout, endpoint.connect()).await;
-    let channel = connected.map_err(|_| silent(options))?.map_err(|error| unreachable(&error))?;
+    let connect = async {
+        match &options.tls {
+            Some(tls) => Ok(endpoint.connect_with_connector(Secure::new(tls, &options.address)?).await),
+            None => Ok(endpoint.connect().await),
+        }
+    };
+    let connected: Result<Channel, _> =
+        tokio::time::timeout(timeout, connect).await.unwrap_or_else(|_| Err(silent(options)))?;
+    let channel = connected.map_err(|error| unreachable(&error))?;
     // The stream of requests stays open: some targets end the call with it.
     let mut requests = Request::new(tokio_stream::once(request).chain(tokio_stream::pending()));
     if let Some(Login { user, password }) = &options.login {
@@ -99,22 +123,18 @@ fn silent(options: &Options) -> ReadError {
 }
 
 fn endpoint(options: &Options) -> Result<Endpoint, ReadError> {
-    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let address = crate::text::with_port(&options.address, PORT);
     if options.tls.is_none() && options.login.is_some() && !is_here(&address) {
         let what = "a password is sent through TLS only; give the certificate of the switch's authority (`tls.ca`)";
         return Err(ReadError::Refused(what.into()));
     }
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
-        .map_err(|error| ReadError::Unreachable(format!("`{}` is no address: {error}", options.address)))?
-        .connect_timeout(duration(options.timeout))
-        .http2_keep_alive_interval(PING)
-        .keep_alive_timeout(PONG)
-        .keep_alive_while_idle(true);
-    match &options.tls {
-        Some(tls) => endpoint.tls_config(tls_config(tls)?).map_err(|error| ReadError::Io(chain(&error))),
-        None => Ok(endpoint),
-    }
+    let wrong =
+        |error: &dyn fmt::Display| ReadError::Unreachable(format!("`{}` is no address: {error}", options.address));
+    // the connector speaks TLS: to tonic the connection is open, and the calls' origin is not
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let origin: Uri = format!("{scheme}://{address}").parse().map_err(|error: InvalidUri| wrong(&error))?;
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| wrong(&error))?;
+    Ok(endpoint.origin(origin).http2_keep_alive_interval(PING).keep_alive_timeout(PONG).keep_alive_while_idle(true))
 }
 
 /// Whether an operator's address is this machine's.
@@ -124,14 +144,70 @@ pub(crate) fn is_here(address: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn tls_config(tls: &Tls) -> Result<ClientTlsConfig, ReadError> {
-    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem(&tls.ca)?));
-    if let Some(name) = &tls.name {
-        config = config.domain_name(name);
+/// Connects to a target and speaks TLS with it.
+struct Secure {
+    address: String,
+    name: ServerName<'static>,
+    tls: TlsConnector,
+}
+
+impl Secure {
+    fn new(tls: &Tls, address: &str) -> Result<Secure, ReadError> {
+        let address = crate::text::with_port(address, PORT);
+        let host = address.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']);
+        let name = ServerName::try_from(tls.name.as_deref().unwrap_or(host).to_string());
+        let name = name.map_err(|error| ReadError::Io(format!("the name in the switch's certificate: {error}")))?;
+        Ok(Secure { name, tls: TlsConnector::from(Arc::new(tls_config(tls)?)), address })
     }
-    if let Some((certificate, key)) = &tls.identity {
-        config = config.identity(Identity::from_pem(pem(certificate)?, pem(key)?));
+}
+
+impl Service<Uri> for Secure {
+    type Response = TokioIo<TlsStream<TcpStream>>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let (address, name, tls) = (self.address.clone(), self.name.clone(), self.tls.clone());
+        Box::pin(async move {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let stream = tls.connect(name, stream).await?;
+            match stream.get_ref().1.alpn_protocol() {
+                Some(HTTP2) => Ok(TokioIo::new(stream)),
+                _ => Err(io::Error::other("it speaks TLS, and not HTTP/2, at this port")),
+            }
+        })
+    }
+}
+
+fn tls_config(tls: &Tls) -> Result<ClientConfig, ReadError> {
+    let wrong = |path: &Path, error: &dyn fmt::Display| ReadError::Io(format!("{}: {error}", path.display()));
+    let certificates = |path: &Path| {
+        let bytes = pem(path)?;
+        let all: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+        all.map_err(|error| wrong(path, &error))
+    };
+    let provider = Arc::new(ring::default_provider());
+    let trust = Trust::new(certificates(&tls.ca)?, false, &provider).map_err(|error| wrong(&tls.ca, &error))?;
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ReadError::Io(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust));
+    let mut config = match &tls.identity {
+        Some((certificate, key)) => {
+            let secret = PrivateKeyDer::from_pem_slice(&pem(key)?).map_err(|error| wrong(key, &error))?;
+            config
+                .with_client_auth_cert(certificates(certificate)?, secret)
+                .map_err(|error| wrong(certificate, &error))?
+        }
+        None => config.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![HTTP2.to_vec()];
     Ok(config)
 }
 

@@ -2,13 +2,12 @@
 
 use super::Error;
 use super::channel::Stream;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use crate::trust::Trust;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -32,13 +31,14 @@ impl Tls {
     pub fn from_files(authority: &Path, certificate: &Path, key: &Path) -> Result<Tls, Error> {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
-        for root in certificates(authority)? {
-            roots.add(root).map_err(|error| tls(&authority.display(), &error))?;
+        let listed = certificates(authority)?;
+        for root in &listed {
+            roots.add(root.clone()).map_err(|error| tls(&authority.display(), &error))?;
         }
         let roots = Arc::new(roots);
         let chain = certificates(certificate)?;
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| tls(&key.display(), &error))?;
-        let clients = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+        let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
         let clients = clients.build().map_err(|error| tls(&authority.display(), &error))?;
         let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -46,13 +46,12 @@ impl Tls {
             .with_client_cert_verifier(clients)
             .with_single_cert(chain.clone(), secret.clone_key())
             .map_err(|error| tls(&certificate.display(), &error))?;
-        let switches = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
-        let switches = switches.build().map_err(|error| tls(&authority.display(), &error))?;
+        let switches = Trust::new(listed, true, &provider).map_err(|error| tls(&authority.display(), &error))?;
         let client = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| tls(&"versions", &error))?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyName(switches)))
+            .with_custom_certificate_verifier(Arc::new(switches))
             .with_client_auth_cert(chain, secret)
             .map_err(|error| tls(&certificate.display(), &error))?;
         Ok(Tls { client: Arc::new(client), server: Arc::new(server) })
@@ -80,49 +79,4 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
 
 fn tls(what: &dyn std::fmt::Display, error: &dyn std::fmt::Display) -> Error {
     Error::Tls { why: format!("{what}: {error}") }
-}
-
-/// Takes every name in a certificate of the authority.
-#[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        end: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        // the name is looked at after everything else
-        match self.0.verify_server_cert(end, between, name, ocsp, now) {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
 }

@@ -66,6 +66,24 @@ impl State {
         }
     }
 
+    /// Whether it is known, or will not be soon: it has failed.
+    pub fn is_settled(&self) -> bool {
+        self.is_known() || self.error.is_some() || matches!(self.what, What::Flows { .. })
+    }
+
+    /// Why a switch has not been measured, for people; `None` if it has, or is no switch.
+    pub fn why_unknown(&self) -> Option<String> {
+        let What::Switch { meter, .. } = &self.what else { return None };
+        let why = match (&self.error, self.answers) {
+            (_, 2..) if meter.is_empty() => "it shows no interface that is a link".to_string(),
+            (_, 2..) => return None,
+            (Some(error), _) => error.clone(),
+            (None, 0) => "it has not answered".to_string(),
+            (None, _) => "it has answered once, and two answers make a measurement".to_string(),
+        };
+        Some(State::problem(&self.name, &why))
+    }
+
     /// Links, and traffic from rack to rack. With flow export this ends a round.
     pub fn links(&mut self, now: Time) -> (Vec<Link>, Vec<RackPair>) {
         match &mut self.what {
