@@ -10,6 +10,7 @@ mod board;
 mod feed;
 mod guard;
 mod model;
+mod places;
 mod routes;
 mod serve;
 mod simulated;

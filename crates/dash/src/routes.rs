@@ -4,8 +4,9 @@ use crate::assets::ASSETS;
 use crate::board::Board;
 use crate::feed::Action;
 use crate::guard::{Token, guard};
+use crate::places::Places;
 use crate::serve::From;
-use crate::stream::{BROWSERS_MAX, stream};
+use crate::stream::{browsers, stream};
 use axum::extract::{DefaultBodyLimit, Extension, State as Shared};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use units::Time;
 
 /// Longest body of a request, bytes.
@@ -39,12 +40,12 @@ pub struct State {
 #[derive(Clone)]
 struct App {
     state: State,
-    browsers: Arc<Semaphore>,
+    browsers: Arc<Places>,
 }
 
 /// Everything that is served. A browser may call it by these names.
 pub fn routes(state: State, names: Vec<String>) -> Router {
-    let app = App { state, browsers: Arc::new(Semaphore::new(BROWSERS_MAX)) };
+    let app = App { state, browsers: browsers() };
     let actions = Router::new()
         .route("/api/token", post(async || StatusCode::NO_CONTENT))
         .route("/api/pause", post(pause))
@@ -72,8 +73,8 @@ pub fn assets<S: Clone + Send + Sync + 'static>(page: &str) -> Router<S> {
     router
 }
 
-async fn events(Shared(app): Shared<App>, headers: HeaderMap) -> Response {
-    stream(&app.browsers, &headers, || app.state.board.follow())
+async fn events(Shared(app): Shared<App>, Extension(from): Extension<From>, headers: HeaderMap) -> Response {
+    stream(&app.browsers, &from, &headers, || app.state.board.follow())
 }
 
 /// Lets only those pass who have the token.
@@ -126,9 +127,9 @@ async fn roll_back(Shared(app): Shared<App>, Extension(from): Extension<From>, J
 }
 
 /// Has something done, and says what became of it.
-async fn act(app: &App, From(from): From, ask: Ask) -> Response {
+async fn act(app: &App, from: From, ask: Ask) -> Response {
     let (done, became) = oneshot::channel();
-    if app.state.actions.try_send(Action { ask, from: from.ip().to_string(), done }).is_err() {
+    if app.state.actions.try_send(Action { ask, from: from.address.ip().to_string(), done }).is_err() {
         return refused(StatusCode::SERVICE_UNAVAILABLE, "others wait for the Oracle already; try again");
     }
     match became.await {

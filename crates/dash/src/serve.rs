@@ -1,5 +1,6 @@
-//! The thread that serves: connections are bounded, and each has to make progress.
+//! The thread that serves: connections are bounded, who has many makes room for others, and each has to make progress.
 
+use crate::places::{Beyond, Places};
 use axum::Router;
 use axum::extract::Extension;
 use hyper::server::conn::http1;
@@ -15,10 +16,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Most connections at a time; a browser has up to six.
+/// Most connections at a time, beside those that follow a stream; a browser has up to six.
 pub const CONNECTIONS_MAX: usize = 128;
 /// How long a connection may take for the head of a request, its first or another.
 const HEAD: Duration = Duration::from_secs(20);
@@ -28,8 +29,20 @@ const STALLED: Duration = Duration::from_secs(15);
 const REST: Duration = Duration::from_millis(100);
 
 /// Where a request comes from.
-#[derive(Clone, Copy)]
-pub struct From(pub SocketAddr);
+#[derive(Clone)]
+pub struct From {
+    /// The other end's address.
+    pub address: SocketAddr,
+    places: Arc<Places>,
+    place: u64,
+}
+
+impl From {
+    /// Its connection follows a stream from now on, and has a place there instead of one here.
+    pub fn follows(&self) {
+        self.places.release(self.place);
+    }
+}
 
 /// Serves from a thread of its own, until it is dropped.
 pub struct Server {
@@ -67,22 +80,25 @@ impl Drop for Server {
 }
 
 async fn accept(listener: TcpListener, router: Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Places::new(CONNECTIONS_MAX, Beyond::Replaces);
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let Ok((stream, from)) = listener.accept().await else {
+        let Ok((stream, address)) = listener.accept().await else {
             sleep(REST).await;
             continue;
         };
-        let service = TowerToHyperService::new(router.clone().layer(Extension(From(from))));
+        let Some(mut place) = places.take(address.ip()) else { continue };
+        let from = From { address, places: Arc::clone(&places), place: place.number() };
+        let service = TowerToHyperService::new(router.clone().layer(Extension(from)));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD)
             .serve_connection(TokioIo::new(Patient::new(stream)), service);
         tokio::spawn(async move {
-            // a browser that goes away is no error
-            let _ = connection.await;
-            drop(place);
+            tokio::select! {
+                // a browser that goes away is no error
+                _ = connection => {}
+                () = place.lost() => {}
+            }
         });
     }
 }

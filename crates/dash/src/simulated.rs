@@ -1,11 +1,12 @@
 //! A running simulation: the thread that simulates at the pace that browsers ask for, and the stream that they follow.
 
 use crate::guard::{guard, is_foreign};
+use crate::places::Places;
 use crate::routes::{BODY_MAX, assets, refused};
-use crate::serve::Server;
-use crate::stream::{BROWSERS_MAX, stream};
+use crate::serve::{From, Server};
+use crate::stream::{browsers, stream};
 use crate::{DashError, bind};
-use axum::extract::{DefaultBodyLimit, State as Shared};
+use axum::extract::{DefaultBodyLimit, Extension, State as Shared};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -19,7 +20,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 use units::Time;
 
 /// A run has about so many frames, and more where time goes slowly.
@@ -86,7 +87,7 @@ struct Screen {
 struct App {
     screen: Arc<Screen>,
     commands: SyncSender<Command>,
-    browsers: Arc<Semaphore>,
+    browsers: Arc<Places>,
 }
 
 /// Serves a simulation until `stopped` returns true; it begins when the first browser looks. `say` gets the page's address.
@@ -100,7 +101,7 @@ pub fn watch(watched: Watched, stopped: &dyn Fn() -> bool, say: &mut dyn FnMut(&
     let standing = Standing { plays: false, done: false };
     let shown = Shown { stage: scope.stage(), frames: Vec::new(), standing, outcome: None };
     let screen = Arc::new(Screen { shown: Mutex::new(shown), changes: broadcast::channel(WAITING_MAX).0 });
-    let app = App { screen: Arc::clone(&screen), commands, browsers: Arc::new(Semaphore::new(BROWSERS_MAX)) };
+    let app = App { screen: Arc::clone(&screen), commands, browsers: browsers() };
     let server = Server::start(listener, routes(app, watched.names))?;
     say(&format!("the simulation is at http://{address}/ and begins when somebody looks"));
     let mut player = Player::new(scope, watched.run, screen);
@@ -122,8 +123,8 @@ fn routes(app: App, names: Vec<String>) -> Router {
         .with_state(app)
 }
 
-async fn events(Shared(app): Shared<App>, headers: HeaderMap) -> Response {
-    stream(&app.browsers, &headers, || app.screen.follow())
+async fn events(Shared(app): Shared<App>, Extension(from): Extension<From>, headers: HeaderMap) -> Response {
+    stream(&app.browsers, &from, &headers, || app.screen.follow())
 }
 
 async fn command(Shared(app): Shared<App>, headers: HeaderMap, Json(command): Json<Command>) -> Response {

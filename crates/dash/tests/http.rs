@@ -184,6 +184,12 @@ impl Stream {
         }
     }
 
+    /// Whether it has ended, and not only has nothing more.
+    fn until_end(&mut self) -> bool {
+        let mut rest = Vec::new();
+        self.lines.read_to_end(&mut rest).is_ok()
+    }
+
     /// Reads until an event is right, at most a hundred.
     fn until(&mut self, right: impl Fn(&Value) -> bool) -> Value {
         (0..100).find_map(|_| self.next().map(|(_, data)| data).filter(&right)).expect("the event comes")
@@ -321,16 +327,33 @@ fn the_oracle_is_asked_once_for_all_browsers_and_at_a_bounded_rate() {
 }
 
 #[test]
-fn more_browsers_than_there_is_room_for_are_turned_away_until_one_goes() {
+fn the_oldest_stream_of_an_address_makes_room_for_another_browser() {
     let dash = Dash::start(None, &[]);
     let mut streams: Vec<Stream> = (0..32).map(|_| dash.follow()).collect();
     for stream in &mut streams {
         stream.next().unwrap();
     }
-    let (head, body) = dash.get("/events", "localhost");
-    assert!(head.starts_with("http/1.1 503") && body.contains("32 browsers follow already"), "{head}{body}");
-    streams.pop();
-    assert!(eventually(|| dash.follow().next().is_some()));
+    assert!(dash.follow().next().is_some());
+    assert!(streams[0].until_end(), "it was the first");
+    // the others follow still
+    streams[1].lines.get_ref().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(!streams[1].until_end());
+}
+
+#[test]
+fn connections_without_a_request_keep_nobody_out() {
+    let dash = Dash::start(None, &[]);
+    let mut stream = dash.follow();
+    stream.next().unwrap();
+    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(dash.address).unwrap()).collect();
+    let began = std::time::Instant::now();
+    let (head, _) = dash.get("/", "localhost");
+    // an idle one has 20 s
+    assert!(head.starts_with("http/1.1 200") && began.elapsed() < Duration::from_secs(10), "{head}");
+    // who follows is none of them
+    stream.lines.get_ref().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(!stream.until_end());
+    drop(idle);
 }
 
 #[test]

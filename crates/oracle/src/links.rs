@@ -2,7 +2,8 @@
 //!
 //! Of each collector the last measurement of each link is kept, with the time since. What has not been measured for
 //! [`FORGET_PERIODS`] is forgotten. A link that two collectors measure has the values of the one that measured it last. Collectors,
-//! links and pairs of racks are bounded by their number; what is beyond is left out, and counted in [`MeasurementIntake`].
+//! links and pairs of racks are bounded by their number; what is beyond is left out, and counted in [`MeasurementIntake`]. Where there is no room,
+//! it is the collector with the most that loses: one that invents links leaves the others theirs.
 
 use bus::{Measurement, Peer, Role};
 use policy::{Link, NetworkView, RackPair};
@@ -84,7 +85,8 @@ impl Links {
             return;
         }
         self.intake.taken += 1;
-        let source = self.sources.entry(name).or_default();
+        // apart from the others, of which one may have to make room
+        let mut source = self.sources.remove(&name).unwrap_or_default();
         source.at = now;
         if measurement.round != source.round || !measurement.problems.is_empty() {
             source.news |= source.problems != measurement.problems;
@@ -96,7 +98,10 @@ impl Links {
             let is_new = !source.links.contains_key(&name);
             if is_new && self.kept >= SWITCH_LINKS_MAX {
                 self.intake.links_beyond += 1;
-                continue;
+                if !self.make_room(source.links.len(), |other| &mut other.links) {
+                    continue;
+                }
+                self.kept -= 1;
             }
             self.kept += usize::from(is_new);
             source.links.insert(name, (now, link));
@@ -111,12 +116,22 @@ impl Links {
             let is_new = !source.matrix.contains_key(&key);
             if is_new && self.kept_pairs >= PAIRS_MAX {
                 self.intake.pairs_beyond += 1;
-                continue;
+                if !self.make_room(source.matrix.len(), |other| &mut other.matrix) {
+                    continue;
+                }
+                self.kept_pairs -= 1;
             }
             self.kept_pairs += usize::from(is_new);
             source.matrix_at = now;
             source.matrix.insert(key, pair.rate);
         }
+        self.sources.insert(name, source);
+    }
+
+    /// Takes one entry from whichever other collector has the most; false if none has more than `own` and one.
+    fn make_room<K: Ord, V>(&mut self, own: usize, of: impl Fn(&mut Source) -> &mut BTreeMap<K, V>) -> bool {
+        let most = self.sources.values_mut().map(of).max_by_key(|entries| entries.len());
+        most.filter(|entries| entries.len() > own + 1).is_some_and(|entries| entries.pop_last().is_some())
     }
 
     /// Adds what is known at `now`, with its age, to a view. A link of the view that a collector has measured within two periods is replaced.
@@ -284,6 +299,35 @@ mod tests {
         links.take(s(1), &Peer::Local, b"opentcp measurement\0nonsense");
         assert_eq!((links.intake().taken, links.intake().refused), (2, 1));
         assert_eq!(links.sources.keys().collect::<Vec<_>>(), ["c", "x"]);
+    }
+
+    #[test]
+    fn a_collector_that_fills_the_table_leaves_others_their_share() {
+        let mut links = Links::default();
+        let invented = |from: usize| (from..from + 1000).map(|n| link(&format!("x{n}"), 1.0, 0)).collect();
+        for round in 0..300 {
+            sent(&mut links, 1, of("liar", round, invented(1000 * round as usize)));
+        }
+        assert_eq!((links.kept, links.intake().links_beyond), (SWITCH_LINKS_MAX, 300_000 - SWITCH_LINKS_MAX as u64));
+        let honest = |n: usize| link(&format!("leaf{n} 1 out"), 0.5, 0);
+        sent(&mut links, 2, of("honest", 1, (0..2000).map(honest).collect()));
+        sent(&mut links, 2, of("liar", 300, invented(300_000)));
+        let counts = |links: &Links| links.sources.values().map(|source| source.links.len()).collect::<Vec<_>>();
+        assert_eq!(counts(&links), [2000, SWITCH_LINKS_MAX - 2000]);
+        // two that invent have the same
+        for round in 0..300 {
+            sent(&mut links, 3, of("second", round, invented(400_000 + 1000 * round as usize)));
+        }
+        let [honest, liar, second] = counts(&links)[..] else { panic!("three collectors") };
+        assert!(honest == 2000 && liar.abs_diff(second) <= 1 && honest + liar + second == SWITCH_LINKS_MAX);
+
+        let mut links = Links::default();
+        let racks = |from: u64, count: u64| (from..from + count).map(|n| pair(&format!("r{n}"), "r", 1)).collect();
+        let matrix = |source: &str, matrix| Measurement { matrix, ..of(source, 1, Vec::new()) };
+        sent(&mut links, 1, matrix("liar", racks(0, 70_000)));
+        sent(&mut links, 1, matrix("honest", racks(100_000, 500)));
+        let pairs: Vec<usize> = links.sources.values().map(|source| source.matrix.len()).collect();
+        assert_eq!((pairs, links.kept_pairs), (vec![500, PAIRS_MAX - 500], PAIRS_MAX));
     }
 
     #[test]

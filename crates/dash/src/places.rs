@@ -1,0 +1,145 @@
+//! Places for a bounded number of connections, shared by address: who takes many loses them first.
+
+use std::future::pending;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+
+/// What becomes of another one, if every address has one place and all are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// It gets none.
+    Refused,
+    /// It gets the place that was taken first.
+    Replaces,
+}
+
+/// At most so many places.
+#[derive(Debug)]
+pub struct Places {
+    most: usize,
+    beyond: Beyond,
+    taken: Mutex<Taken>,
+}
+
+/// Those that are taken, in the order in which they were.
+#[derive(Debug, Default)]
+struct Taken {
+    next: u64,
+    places: Vec<(u64, IpAddr, oneshot::Sender<()>)>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    all: Arc<Places>,
+    number: u64,
+    lost: oneshot::Receiver<()>,
+}
+
+impl Places {
+    /// So many, none of them taken.
+    pub fn new(most: usize, beyond: Beyond) -> Arc<Places> {
+        Arc::new(Places { most, beyond, taken: Mutex::default() })
+    }
+
+    /// A place for somebody at an address. If all are taken, the oldest of the address with the most is lost to it.
+    pub fn take(self: &Arc<Places>, from: IpAddr) -> Option<Place> {
+        let from = network(from);
+        let (own, lost) = oneshot::channel();
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.places.len() >= self.most {
+            let count = |address: IpAddr| taken.places.iter().filter(|(_, other, _)| *other == address).count();
+            // of several with as many, the first: `max_by_key` takes the last
+            let (_, largest, _) = taken.places.iter().rev().max_by_key(|(_, address, _)| count(*address))?;
+            let (largest, most) = (*largest, count(*largest));
+            let victim =
+                if most > count(from) && (most > 1 || self.beyond == Beyond::Replaces) { largest } else { from };
+            let oldest = taken.places.iter().position(|(_, address, _)| *address == victim)?;
+            let (_, _, loses) = taken.places.remove(oldest);
+            let _ = loses.send(());
+        }
+        let number = taken.next;
+        taken.next += 1;
+        taken.places.push((number, from, own));
+        drop(taken);
+        Some(Place { all: Arc::clone(self), number, lost })
+    }
+
+    /// Gives a place back; whoever had it does not lose it.
+    pub fn release(&self, number: u64) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.places.retain(|(other, _, _)| *other != number);
+    }
+}
+
+impl Place {
+    /// Its number, by which it is given back.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Waits until it is lost to another; for ever, if it was given back.
+    pub async fn lost(&mut self) {
+        if (&mut self.lost).await.is_err() {
+            pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.all.release(self.number);
+    }
+}
+
+/// What one machine may choose addresses from: in IPv6 the upper 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes places from these addresses, and says which of them are lost then, and whether the last got one.
+    fn lost(beyond: Beyond, from: &[&str]) -> (Vec<usize>, bool) {
+        let places = Places::new(4, beyond);
+        let mut taken: Vec<Option<Place>> = from.iter().map(|from| places.take(from.parse().unwrap())).collect();
+        let is_lost = |place: &mut Option<Place>| place.as_mut().is_some_and(|place| place.lost.try_recv().is_ok());
+        let lost = (0..taken.len()).filter(|at| is_lost(&mut taken[*at])).collect();
+        (lost, taken.last().is_some_and(Option::is_some))
+    }
+
+    #[test]
+    fn who_has_the_most_loses_the_oldest() {
+        let (a, b, c, d, e) = ("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5");
+        for beyond in [Beyond::Refused, Beyond::Replaces] {
+            assert_eq!(lost(beyond, &[a, b, b, c]), (vec![], true), "there is room");
+            assert_eq!(lost(beyond, &[a, b, b, c, d]), (vec![1], true));
+            assert_eq!(lost(beyond, &[a, b, b, c, b]), (vec![1], true));
+            assert_eq!(lost(beyond, &[a, a, b, b, c]), (vec![0], true), "of two with as many");
+            assert_eq!(lost(beyond, &[a, a, b, b, b]), (vec![2], true), "its own");
+            assert_eq!(lost(beyond, &[a, b, c, d, a]), (vec![0], true), "its own");
+            let all = ["2001:db8::1", "2001:db8::2", "2001:db8::3", a, b];
+            assert_eq!(lost(beyond, &all), (vec![0], true), "a network of IPv6 is one address");
+        }
+        assert_eq!(lost(Beyond::Refused, &[a, b, c, d, e]), (vec![], false));
+        assert_eq!(lost(Beyond::Replaces, &[a, b, c, d, e]), (vec![0], true));
+    }
+
+    #[test]
+    fn a_place_that_is_dropped_is_free() {
+        let places = Places::new(1, Beyond::Refused);
+        let place = places.take("10.0.0.1".parse().unwrap()).unwrap();
+        assert!(places.take("10.0.0.2".parse().unwrap()).is_none());
+        drop(place);
+        let mut place = places.take("10.0.0.2".parse().unwrap()).unwrap();
+        places.release(place.number());
+        assert!(places.take("10.0.0.3".parse().unwrap()).is_some());
+        assert_eq!(place.lost.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it was given back, not lost");
+    }
+}
