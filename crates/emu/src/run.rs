@@ -77,7 +77,7 @@ pub fn emulate(
         entries: algorithms.entries().to_vec(),
         flows: network.flow_ports(),
         pace: stack.pace,
-        controlled: scenario.policy.is_some(),
+        counted_at: scenario.policy.as_ref().map(|control| control.policy.counted_at()),
     };
     let retuning = match (Control::of(scenario, &topology), &scenario.policy) {
         (Some(control), Some(section)) => {

@@ -23,6 +23,7 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use plan::{Arrived, Completed, Message, Opening, Pairing, Stage, UNLIMITED};
+use policy::End;
 use results::{Arm, CwndSample};
 use scenario::Measure;
 use std::cmp::Reverse;
@@ -58,8 +59,8 @@ pub struct Hosts<'a> {
     pub flows: Arc<FlowPorts>,
     /// All sockets pace.
     pub pace: bool,
-    /// A policy is active.
-    pub controlled: bool,
+    /// In a run with a policy: to which end connections belong in its verdict.
+    pub counted_at: Option<End>,
 }
 
 /// How the sockets of one traffic entry are set up.
@@ -144,7 +145,7 @@ pub struct Sockets<'a> {
     absurd: u64,
     /// Messages that have arrived, with their ends, if requested.
     messages: Option<Vec<Arrived>>,
-    /// By host, in a run with a policy: the arm of the flows which it opens now.
+    /// By host, in a run with a policy: the arm of flows that belong to it and are opened now.
     arms: Vec<Arm>,
     /// In a run with a policy: completions since the last request.
     completed: Vec<Completed>,
@@ -155,7 +156,7 @@ impl<'a> Sockets<'a> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, kind::TIMER << 32))?;
-        let arms = if hosts.controlled { vec![Arm::Control; hosts.namespaces.len()] } else { Vec::new() };
+        let arms = if hosts.counted_at.is_some() { vec![Arm::Control; hosts.namespaces.len()] } else { Vec::new() };
         Ok(Sockets {
             hosts,
             clock,
@@ -189,7 +190,7 @@ impl<'a> Sockets<'a> {
         &mut self.flows
     }
 
-    /// Flows that `host` opens from now on belong to this arm.
+    /// Flows that belong to `host` and are opened from now on are of this arm.
     pub fn assign(&mut self, host: u32, arm: Arm) {
         self.arms[host as usize] = arm;
     }
@@ -375,7 +376,7 @@ impl<'a> Sockets<'a> {
         }
         self.epoll.add(&fd, EpollEvent::new(EpollFlags::EPOLLOUT, kind::SENDER << 32 | u64::from(flow)))?;
         let mut opening = Flow::opening(entry, (src, dst), (start, self.clock.slowdown()), TcpStream::from(fd));
-        opening.arm = self.arms.get(src as usize).copied();
+        opening.arm = self.hosts.counted_at.map(|end| self.arms[end.of(src, dst) as usize]);
         self.flows.push(opening);
         Ok(flow)
     }

@@ -2,7 +2,7 @@
 
 use crate::robust::{Bins, Part, factors};
 use bus::Telemetry;
-use policy::Policy;
+use policy::{End, Policy};
 use std::collections::BTreeMap;
 
 /// Most pairs of racks of all hosts.
@@ -26,12 +26,12 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Adds those connections that belong to this end, by which more was `received`, or sent. Retransmissions are counted by senders alone.
-    pub fn add_own(&mut self, kind: &Telemetry, received: bool) {
-        match (kind.received == received, received) {
-            (true, false) => self.add(kind),
-            (true, true) => self.add(&Telemetry { segments: 0, retransmits: 0, ..kind.clone() }),
-            (false, _) => {}
+    /// Adds the connections of which the host is this end. Retransmissions are counted by senders alone.
+    pub fn add_own(&mut self, kind: &Telemetry, end: End) {
+        match (kind.received, end) {
+            (false, End::Sender) => self.add(kind),
+            (true, End::Receiver) => self.add(&Telemetry { segments: 0, retransmits: 0, ..kind.clone() }),
+            _ => {}
         }
     }
 

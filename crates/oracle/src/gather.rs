@@ -11,7 +11,7 @@ use crate::robust::{
 };
 use crate::transfers::Sent;
 use bus::{Peer, Report, Telemetry};
-use policy::{ArmObservation, FlowGroup, Host, Link, NetworkView, Policy, Question};
+use policy::{ArmObservation, End, FlowGroup, Host, Link, NetworkView, Policy, Question};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Rate, Time};
@@ -31,8 +31,8 @@ pub struct Gathered {
     links: usize,
     /// Groups that are kept apart, and pairs of racks.
     names: Names,
-    /// Whether connections belong to the end that received more.
-    where_received: bool,
+    /// To which end connections belong.
+    counted_at: End,
     /// By host: its connections of which reports came since the last view.
     ended: BTreeMap<String, Ended>,
     /// The last is the current one.
@@ -98,10 +98,9 @@ impl Gathered {
     pub fn new(policy: &Policy) -> Gathered {
         let mut agents = Agents::default();
         agents.follow(policy);
-        let where_received = policy.acts_where_received();
         Gathered {
             names: Names::of(policy),
-            where_received,
+            counted_at: policy.counted_at(),
             periods: [Period::default()].into(),
             agents,
             ..Gathered::default()
@@ -111,7 +110,7 @@ impl Gathered {
     /// Another policy is followed from now on; what was counted under the other one is forgotten.
     pub fn adopt(&mut self, policy: &Policy) {
         self.names = Names::of(policy);
-        self.where_received = policy.acts_where_received();
+        self.counted_at = policy.counted_at();
         self.agents.follow(policy);
         self.ended.clear();
         self.stand_by();
@@ -154,7 +153,7 @@ impl Gathered {
             Some(period) => {
                 let did = period.did.entry(host.name.clone()).or_default();
                 for kind in telemetry {
-                    did.add_own(kind, self.where_received);
+                    did.add_own(kind, self.counted_at);
                 }
             }
             None => self.intake.of_other_periods += 1,

@@ -12,7 +12,8 @@ mod tests;
 use net::{LinkCounters, LinkId, QueueLength, Topology};
 use observe::Observer;
 use policy::{
-    Agent, AgentRule, CueError, Decision, Gate, History, Identity, Oracle, OracleKey, RuleReport, Turn, VerdictReport,
+    Agent, AgentRule, CueError, Decision, End, Gate, History, Identity, Oracle, OracleKey, RuleReport, Turn,
+    VerdictReport,
 };
 use results::{Arm, CueEvent, CueRow, RuleRow, Summary};
 use scenario::Scenario;
@@ -34,7 +35,8 @@ pub trait Managed {
     fn completed(&mut self, take: &mut dyn FnMut(Completed));
     /// From now on `rules` apply to the connections of `host`; possibly only the rules' deadlines have changed.
     fn retune(&mut self, host: u32, rules: &[AgentRule]);
-    /// Flows that `host` opens from now on are of this arm; until the first call, of the control group.
+    /// Connections that are opened from now on and belong to `host` ([`policy::Policy::counted_at`]) are of this arm; until the first
+    /// call, of the control group.
     fn assign(&mut self, host: u32, arm: Arm);
 }
 
@@ -53,7 +55,7 @@ pub struct FlowState {
     pub bytes: u64,
     /// Data segments since then.
     pub segments: Segments,
-    /// Of the sending host when it was opened.
+    /// Of the host to which it belongs ([`policy::Policy::counted_at`]) when it was opened.
     pub arm: Arm,
     /// Smoothed round trip; none before there is one.
     pub srtt_us: Option<u32>,
@@ -81,7 +83,7 @@ pub struct Completed {
     pub bytes: u64,
     /// From its beginning to its last byte.
     pub took: Time,
-    /// Of its sending host, when it began.
+    /// Of the host to which it belongs ([`policy::Policy::counted_at`]) when its connection was opened.
     pub arm: Arm,
 }
 
@@ -130,6 +132,11 @@ impl Control {
     pub fn next(&self) -> Time {
         let agents = self.agents.iter().filter_map(Agent::poll_timeout).min().unwrap_or(Time::NEVER);
         self.next_turn.min(self.next_look).min(agents)
+    }
+
+    /// To which end connections belong in the verdict.
+    pub fn counted_at(&self) -> End {
+        self.oracle.policy().counted_at()
     }
 
     /// The verdict on the policy so far.

@@ -50,10 +50,10 @@ impl Policy {
         self.rules.iter().map(|rule| rule.hold).max().unwrap_or_default()
     }
 
-    /// Whether all that it sets acts on what a host receives, so that a connection belongs to the end that received more; else it
-    /// belongs to the one that sent more.
-    pub fn acts_where_received(&self) -> bool {
-        !self.rules.is_empty() && !self.rules.iter().any(|rule| rule.set.acts_where_sent())
+    /// The end of a connection to whose host it belongs in the verdict: the receiver if all that is set acts on what a host receives.
+    pub fn counted_at(&self) -> End {
+        let at_receiver = !self.rules.is_empty() && !self.rules.iter().any(|rule| rule.set.acts_where_sent());
+        if at_receiver { End::Receiver } else { End::Sender }
     }
 
     /// What is known of an algorithm.
@@ -84,6 +84,26 @@ impl Policy {
         }
         self.rollout.stages.iter_mut().for_each(|stage| scale(&mut stage.after));
         self
+    }
+}
+
+/// An end of a connection, which sent more of it or received more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum End {
+    /// It sent more, and counts retransmissions.
+    #[default]
+    Sender,
+    /// It received more.
+    Receiver,
+}
+
+impl End {
+    /// What belongs to this one.
+    pub fn of<T>(self, sender: T, receiver: T) -> T {
+        match self {
+            End::Sender => sender,
+            End::Receiver => receiver,
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub struct FlowRow {
     pub algorithm: Arc<str>,
     /// Label of the traffic that made the flow; empty if there is none.
     pub group: Arc<str>,
-    /// Of a run with a policy: whether the sending host was treated when the flow was opened.
+    /// Of a run with a policy: whether the sending host was treated when the flow was opened; the receiving one, if all that the policy sets
+    /// acts on what a host receives.
     pub arm: Option<Arm>,
     /// When the application opened the flow.
     pub start_ns: u64,

@@ -20,7 +20,7 @@ pub struct Flow {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
-    /// Of a controlled network: that of the sending host when it was opened.
+    /// Of a controlled network: that of the host to which it belongs, when it was opened.
     pub arm: Option<Arm>,
     pub start: Time,
     /// [`Time::NEVER`] until the last byte arrived.
@@ -170,7 +170,7 @@ impl Flows {
         let (arm, stacks) = if let Some(tuning) = &mut self.tuning {
             let sends = tuning.stack(config, src.0, dst.0, entry);
             let receives = tuning.incoming(core, config, (flow, dst.0, src.0, entry));
-            (Some(tuning.arm(src.0)), [sends, receives])
+            (Some(tuning.arm(src.0, dst.0)), [sends, receives])
         } else {
             let accepted = (flow, dst.0, entry);
             let receives = self.ictcp.as_mut().map(|ictcp| ictcp.accept(core, config, accepted));
@@ -204,7 +204,7 @@ impl Flows {
             self.spread(core, ends, opened.name.path_hash(socket == sender(flow)));
         }
         core.datagrams.insert(sender(flow), 0);
-        let arm = self.tuning.as_ref().map(|tuning| tuning.arm(src.0));
+        let arm = self.tuning.as_ref().map(|tuning| tuning.arm(src.0, dst.0));
         self.list.push(Flow { entry, src: src.0, dst: dst.0, arm, start: core.now(), end: Time::NEVER, bytes: 0 });
     }
 

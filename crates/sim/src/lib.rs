@@ -132,7 +132,7 @@ impl Simulation {
             None => Network::Whole(Box::new(whole(scenario, &topology, links)?)),
         };
         let mut flows = Flows::new(topology, router, pods, scenario.seed);
-        flows.tuning = control.is_some().then(|| Tuning::new(flows.topology.n_hosts()));
+        flows.tuning = control.as_ref().map(|control| Tuning::new(flows.topology.n_hosts(), control.counted_at()));
         flows.ictcp = scenario.tcp.ictcp.then(Ictcp::default);
         flows.forwarding = forwarding;
         flows.spread = setup::spread(scenario);

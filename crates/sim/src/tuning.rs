@@ -3,7 +3,7 @@
 use crate::fanin::FanIn;
 use congestion::Algorithm;
 use plan::{Completed, RECEIVER_PORT, Segments, address};
-use policy::{AgentRule, Settings};
+use policy::{AgentRule, End, Settings};
 use results::Arm;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use tcp::{Config, EcnMode, PacingMode};
 #[derive(Default)]
 pub struct Tuning {
     pub hosts: Vec<Host>,
+    /// To which end connections belong.
+    counted_at: End,
     /// Stacks derived from others by settings.
     made: Vec<Made>,
     /// Flows that were open at the last look, in order, and the first that has not been looked at.
@@ -48,14 +50,14 @@ pub struct Host {
 
 impl Tuning {
     /// Hosts without rules.
-    pub fn new(hosts: usize) -> Tuning {
+    pub fn new(hosts: usize, counted_at: End) -> Tuning {
         let host = || Host { rules: Vec::new(), arm: Arm::Control, fan_in: None, closed: Segments::default() };
-        Tuning { hosts: (0..hosts).map(|_| host()).collect(), ..Tuning::default() }
+        Tuning { hosts: (0..hosts).map(|_| host()).collect(), counted_at, ..Tuning::default() }
     }
 
-    /// The arm of flows that `host` opens now.
-    pub fn arm(&self, host: u32) -> Arm {
-        self.hosts[host as usize].arm
+    /// The arm of a connection that is opened now.
+    pub fn arm(&self, src: u32, dst: u32) -> Arm {
+        self.hosts[self.counted_at.of(src, dst) as usize].arm
     }
 
     /// A flow or message has ended.

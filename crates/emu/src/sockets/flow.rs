@@ -18,7 +18,7 @@ pub struct Flow {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
-    /// In a run with a policy: the sending host's arm when it was opened.
+    /// In a run with a policy: the arm of the host to which it belongs, when it was opened.
     pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,
@@ -163,7 +163,7 @@ pub struct FlowEnd {
     pub src: u32,
     /// See `src`.
     pub dst: u32,
-    /// In a run with a policy: the sending host's arm when it was opened.
+    /// In a run with a policy: the arm of the host to which it belongs, when it was opened.
     pub arm: Option<Arm>,
     /// When it was opened.
     pub start: Time,

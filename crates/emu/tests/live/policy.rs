@@ -159,6 +159,44 @@ fn a_rule_is_in_force_while_its_condition_holds_and_half_of_the_hosts_are_treate
     }
 }
 
+#[test]
+fn a_connection_belongs_to_its_receiver_where_all_that_is_set_acts_on_what_is_received() {
+    let Some(_machine) = machine() else { return };
+    let policy = r#"
+        mode = "enforce"
+        period = "60 s"
+        [[rule]]
+        name = "narrow"
+        when = "true"
+        match = { hosts = "treated" }
+        set = { window_clamp = "64 kB" }
+        [rollout]
+        fraction = 0.5
+    "#;
+    let text = r#"
+        duration = "2 s"
+        [network]
+        topology = { star = { hosts = 2 } }
+        rate = "200 Mbit/s"
+        delay = "100 us"
+        [tcp]
+        cc = "kernel:cubic"
+        [policy]
+        file = "p.toml"
+        period = "500 ms"
+        [[traffic]]
+        name = "short"
+        all_to_all = { bytes = "20 kB", rounds = 1000, connections = "new", think = "50 ms" }
+    "#;
+    let folder = folder();
+    let Some(run) = run(folder.path(), policy, text, Time::NEVER, false, || ()) else { return };
+    let taken = run.results.cues.iter().find(|row| row.event == CueEvent::Taken).expect("one of two is treated");
+    let flows = run.results.flows.iter().filter(|flow| flow.start_ns > 100_000_000);
+    for flow in flows {
+        assert_eq!(flow.arm == Some(Arm::Treated), flow.dst == taken.host, "{flow:?}");
+    }
+}
+
 /// Payload of a full segment.
 const MSS: usize = 1448;
 

@@ -6,7 +6,7 @@ mod tests;
 use super::{Managed, Segments};
 use crate::network;
 use net::{LinkCounters, LinkId, NodeKind, Topology};
-use policy::{ArmObservation, FlowGroup, GuardWindow, Host, Link, NetworkView, Percentiles, RackPair, fits};
+use policy::{ArmObservation, End, FlowGroup, GuardWindow, Host, Link, NetworkView, Percentiles, RackPair, fits};
 use scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
@@ -24,6 +24,8 @@ pub struct Observer {
     flows: Vec<(u64, Segments)>,
     /// Of the last period: the treated hosts and the control group.
     arms: [ArmObservation; 2],
+    /// To which end connections belong.
+    counted_at: End,
     /// By traffic entry: its label's place among the groups.
     groups: Vec<usize>,
     /// By host: its rack's place among the racks.
@@ -85,6 +87,7 @@ impl Observer {
             segments: vec![Segments::default(); n],
             flows: Vec::new(),
             arms: Default::default(),
+            counted_at: scenario.policy.as_ref().map_or(End::Sender, |control| control.policy.counted_at()),
             groups,
             racks: (0..n).map(rack_of).collect(),
             rack_names,
@@ -178,7 +181,7 @@ impl Observer {
         let mut groups = vec![Sum::default(); self.view.groups.len()];
         let mut matrix: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         let mut heard: BTreeSet<(u32, u32)> = BTreeSet::new();
-        let Observer { flows, groups: group_of, racks, arms, .. } = self;
+        let Observer { flows, groups: group_of, racks, arms, counted_at, .. } = self;
         network.flows(&mut |flow| {
             let begun = flows.len() <= flow.flow as usize;
             if begun {
@@ -201,9 +204,12 @@ impl Observer {
             if more > 0 {
                 heard.insert((flow.dst, flow.src));
             }
-            let arm = &mut arms[flow.arm as usize];
-            arm.segments += sent.sent;
-            arm.retransmits += sent.retransmitted;
+            // as live: receivers count no retransmissions
+            if *counted_at == End::Sender {
+                let arm = &mut arms[flow.arm as usize];
+                arm.segments += sent.sent;
+                arm.retransmits += sent.retransmitted;
+            }
             if let Some(srtt_us) = flow.srtt_us.filter(|_| flow.open) {
                 *hosts[flow.src as usize].srtt_us.entry(srtt_us).or_default() += 1;
             }

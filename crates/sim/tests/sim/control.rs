@@ -47,6 +47,24 @@ fn the_same_seed_gives_the_same_run_and_without_a_policy_there_is_none() {
 }
 
 #[test]
+fn a_connection_is_of_the_arm_of_the_host_on_which_what_is_set_acts() {
+    let traffic =
+        "[[traffic]]\nstart = \"11 s\"\nstop = \"30 s\"\npoisson = { flows_per_second = 150, sizes = \"small.csv\" }\n";
+    for (set, received) in [("rto_min = \"60 ms\"", false), ("window_clamp = \"64 kB\"", true)] {
+        let policy = CALM.replace("initial_cwnd = 20, rto_min = \"60 ms\"", set);
+        let run = network(&format!("{policy}[rollout]\nfraction = 0.5\n"), "cc = \"cubic\"", traffic);
+        let taken = |host: &str| run.cues.iter().any(|row| row.event == CueEvent::Taken && &*row.host == host);
+        for flow in &run.flows {
+            let host = if received { &flow.dst } else { &flow.src };
+            assert_eq!(flow.arm == Some(Arm::Treated), taken(host), "{set}: {flow:?}");
+        }
+        assert!(run.flows.iter().any(|flow| taken(&flow.src) != taken(&flow.dst)), "{set}");
+        // receivers count no retransmissions
+        assert_eq!(!run.summary.extra.contains_key("policy.drops.change"), received, "{set}: {:?}", run.summary.extra);
+    }
+}
+
+#[test]
 fn a_policy_that_only_observes_changes_nothing() {
     let observe = CALM.replace("enforce", "observe");
     let (watched, set) = (network(&observe, "cc = \"cubic\"", EPOCH), network(CALM, "cc = \"cubic\"", EPOCH));
