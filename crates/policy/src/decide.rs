@@ -211,9 +211,7 @@ fn last_place(policy: &Policy, history: &mut History) -> Option<u64> {
             return None;
         }
     }
-    let share = policy.rollout.stage(since)?.fraction;
-    let now = history.last_at.unwrap_or_default();
-    history.boundary.meet(&history.population, share, (now, policy.longest_hold()));
+    history.boundary.follow(&history.population, &policy.rollout, since);
     history.boundary.last
 }
 

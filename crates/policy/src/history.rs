@@ -48,12 +48,9 @@ pub struct Progress {
     /// Which rules are on, or held off, in the order of the policy; none if no rule is held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<RuleSwitches>,
-    /// Up to which place in the policy's order hosts are treated; `None` if no rule is held.
+    /// Up to which place in the policy's order hosts are treated in that stage; `None` if nobody was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_place: Option<u64>,
-    /// Hosts were left out lately, so that for a hold time no more may be treated.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_lowered: bool,
 }
 
 /// Whether a rule with a hold time is on, or off and held so. Since when is not kept: another Oracle has another clock, and holds
@@ -94,10 +91,10 @@ impl History {
     }
 
     /// Takes over how far the rollout has come, and which rules are on, if that is known.
-    fn restore(&mut self, Progress { lasted, ended, switches, last_place, is_lowered }: Progress) {
+    fn restore(&mut self, Progress { lasted, ended, switches, last_place }: Progress) {
         let now = self.last_at.unwrap_or_default();
         (self.lasted_before, self.ended) = (lasted, ended);
-        self.boundary = Boundary::kept(last_place, is_lowered, now);
+        self.boundary = Boundary { last: last_place, stage: lasted };
         self.rules.resize_with(self.rules.len().max(switches.len()), RuleState::default);
         for (state, kept) in self.rules.iter_mut().zip(&switches) {
             state.network = kept.network.map_or_else(Switch::default, |on| Switch::kept(on, now));
@@ -122,10 +119,7 @@ impl History {
         if switches.iter().all(|switches| *switches == RuleSwitches::default()) {
             switches.clear();
         }
-        let hold = policy.longest_hold();
-        let last_place = self.boundary.last.filter(|_| hold > Time::ZERO);
-        let is_lowered = self.boundary.is_held(now, hold);
-        Progress { lasted, ended: self.ended.clone(), switches, last_place, is_lowered }
+        Progress { lasted, ended: self.ended.clone(), switches, last_place: self.boundary.last }
     }
 
     /// How long the rollout has lasted by the last decision.

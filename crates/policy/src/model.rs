@@ -45,11 +45,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The longest hold of its rules: hosts that were left out stay so for it.
-    pub(crate) fn longest_hold(&self) -> Time {
-        self.rules.iter().map(|rule| rule.hold).max().unwrap_or_default()
-    }
-
     /// The end of a connection to whose host it belongs in the verdict: the receiver if all that is set acts on what a host receives.
     pub fn counted_at(&self) -> End {
         let at_receiver = !self.rules.is_empty() && !self.rules.iter().any(|rule| rule.set.acts_where_sent());

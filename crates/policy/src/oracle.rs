@@ -46,10 +46,20 @@ impl Oracle {
     /// Acts by another policy from the next decision on; its rollout begins at `progress`.
     pub fn adopt(&mut self, policy: Policy, progress: Progress) {
         self.verdict = Verdict::new(&policy);
-        // which rules were on, and for whom, belongs to the time when the policy was in force
-        let progress = Progress { lasted: progress.lasted, ended: progress.ended, ..Progress::default() };
+        // which rules were on belongs to the time when the policy was in force
+        let last_place = progress.last_place.or_else(|| self.kept_place(&policy, progress.lasted));
+        let progress = Progress { lasted: progress.lasted, ended: progress.ended, last_place, ..Progress::default() };
         self.history = History::after(self.history.epoch()).resume(progress);
         self.policy = policy;
+    }
+
+    /// Up to where hosts are treated, for a policy under whose name and rollout the same are, at the stage of a rollout that has lasted so
+    /// long: a changed rule moves no host.
+    fn kept_place(&self, policy: &Policy, lasted: Time) -> Option<u64> {
+        let (boundary, rollout) = (self.history.boundary, &policy.rollout);
+        let is_same = self.policy.name == policy.name && self.policy.rollout == *rollout;
+        let stage = rollout.stage(lasted).map(|stage| stage.after);
+        boundary.last.filter(|_| is_same && stage == Some(boundary.stage))
     }
 
     /// Begins to decide for other Oracles, which have come so far with the rollout; the next epoch is the one after `epoch`. Which rules are
@@ -171,7 +181,9 @@ impl Oracle {
 
     /// What would be decided by another policy and the same view, if its rollout had come as far as this one's; nothing changes.
     pub fn preview(&self, policy: &Policy, view: &NetworkView) -> Decision {
-        let progress = Progress { ended: None, last_place: None, is_lowered: false, ..self.progress() };
+        let progress = self.progress();
+        let last_place = self.kept_place(policy, progress.lasted);
+        let progress = Progress { ended: None, last_place, ..progress };
         let mut history = History::after(self.epoch()).resume(progress);
         decide(policy, view, &mut history)
     }

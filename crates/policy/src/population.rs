@@ -1,6 +1,7 @@
 //! The hosts of a network in the order in which a policy treats them, and the parts of the network that they are in.
 
 use crate::cue::place_of;
+use crate::model::Rollout;
 use crate::view::{Link, NetworkView};
 use std::collections::BTreeMap;
 use units::Time;
@@ -43,58 +44,42 @@ impl Population {
         changed
     }
 
-    /// The last place that belongs to this share of the eligible; `None` if no host does. The whole of them has no end:
-    /// hosts that come later belong to it. A smaller share leaves at least one host in the control group.
+    /// The last place of this share: of the eligible hosts that are there it has as many as the share asks for, rounded, and leaves at least
+    /// one out; of all such places it is the one closest to the same share of all places, so that hosts that come later keep
+    /// about the share. The whole of them has no end. `None`: there are too few for anyone to belong to it.
     pub(crate) fn last_place(&self, fraction: f64) -> Option<u64> {
         if fraction >= 1.0 {
             return self.sorted.last().map(|_| u64::MAX);
         }
         let others = self.sorted.len().saturating_sub(1);
         let n = ((self.sorted.len() as f64 * fraction).round() as usize).min(others);
-        n.checked_sub(1).and_then(|last| self.sorted.get(last)).copied()
-    }
-
-    /// Eligible hosts up to this place.
-    fn up_to(&self, last: Option<u64>) -> usize {
-        last.map_or(0, |last| self.sorted.partition_point(|place| *place <= last))
+        let (last, next) = (*self.sorted.get(n.checked_sub(1)?)?, *self.sorted.get(n)?);
+        Some(((fraction * 2f64.powi(64)) as u64).clamp(last, next.saturating_sub(1).max(last)))
     }
 }
 
-/// The place up to which hosts are treated. It stays where it is while the share is met, though hosts come and go: what moves switches
-/// hosts. It moves down at once, so that the share is never exceeded, and then not up for a hold time.
+/// The place up to which hosts are treated. It is found once for each stage of a rollout, and then stays: whoever goes, comes back or is
+/// new, only the names of policy and host decide on which side a host is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Boundary {
     /// `None`: no host is treated.
     pub last: Option<u64>,
-    /// When hosts were left out last.
-    lowered: Option<Time>,
+    /// The stage for which it was found, by its `after`.
+    pub stage: Time,
 }
 
 impl Boundary {
-    /// One that an earlier Oracle has left. Since when it is held nobody knows, so it is from `now` on.
-    pub(crate) fn kept(last: Option<u64>, is_held: bool, now: Time) -> Boundary {
-        Boundary { last, lowered: is_held.then_some(now) }
-    }
-
-    /// Whether it may not move up.
-    pub(crate) fn is_held(self, now: Time, hold: Time) -> bool {
-        self.lowered.is_some_and(|lowered| now.saturating_sub(lowered) < hold)
-    }
-
-    /// Meets this share of the eligible, if its hold allows.
-    pub(crate) fn meet(&mut self, population: &Population, fraction: f64, (now, hold): (Time, Time)) {
-        let asked = population.last_place(fraction);
-        let (treated, wanted) = (population.up_to(self.last), population.up_to(asked));
-        // the whole has no end, however many hosts there are
-        let is_more = treated < wanted || (asked == Some(u64::MAX) && self.last != asked);
-        if hold == Time::ZERO || (is_more && !self.is_held(now, hold)) {
-            self.last = asked;
-        } else if treated > wanted {
-            *self = Boundary { last: asked, lowered: Some(now) };
-        } else if treated == 0 && self.last.is_some() {
-            // nobody is sent anything, so those that are away are left out too
-            *self = Boundary { last: None, lowered: Some(now) };
+    /// Follows a rollout that has lasted so long. A larger share keeps the hosts of a smaller one; where a share of the
+    /// hosts that are there is nobody, it waits for more.
+    pub(crate) fn follow(&mut self, population: &Population, rollout: &Rollout, lasted: Time) {
+        let Some(stage) = rollout.stage(lasted) else { return };
+        if self.last.is_some() && self.stage == stage.after {
+            return;
         }
+        let Some(asked) = population.last_place(stage.fraction) else { return };
+        let is_larger = rollout.stage(self.stage).is_some_and(|before| before.fraction <= stage.fraction);
+        let last = self.last.map(|last| if is_larger { last.max(asked) } else { last.min(asked) });
+        *self = Boundary { last: last.or(Some(asked)), stage: stage.after };
     }
 }
 
@@ -216,6 +201,7 @@ impl RttBins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Design, Stage};
     use crate::view::{Host, Link};
 
     fn hosts(names: impl IntoIterator<Item = String>) -> Vec<Host> {
@@ -252,34 +238,92 @@ mod tests {
         assert_eq!(population.last_place(1.0), Some(u64::MAX));
     }
 
+    /// Which of some hosts, by their places' order, are treated at a stage by these present.
+    fn treated(
+        boundary: &mut Boundary,
+        rollout: &Rollout,
+        (s, names, present): (u64, &[String], &[usize]),
+    ) -> Vec<usize> {
+        let view =
+            NetworkView { hosts: hosts(present.iter().map(|host| names[*host].clone())), ..NetworkView::default() };
+        let mut population = Population::default();
+        population.update("p", &BTreeMap::new(), &view);
+        boundary.follow(&population, rollout, Time::from_secs(s));
+        let is_treated = |name: &String| boundary.last.is_some_and(|last| place_of("p", name) <= last);
+        (0..names.len()).filter(|host| is_treated(&names[*host])).collect()
+    }
+
+    fn rollout(stages: &[(u64, f64)]) -> Rollout {
+        let stage = |(after, fraction): &(u64, f64)| Stage { after: Time::from_secs(*after), fraction: *fraction };
+        let stages = stages.iter().map(stage).collect();
+        Rollout { design: Design::Split, stages, labels: BTreeMap::new() }
+    }
+
+    fn by_place(names: impl IntoIterator<Item = String>) -> Vec<String> {
+        let mut names: Vec<String> = names.into_iter().collect();
+        names.sort_by_key(|name| place_of("p", name));
+        names
+    }
+
     #[test]
-    fn the_boundary_stays_while_the_share_is_met_and_moves_up_only_a_hold_after_it_moved_down() {
-        let names = ["a", "b", "c", "d"].map(String::from);
-        let mut by_place: Vec<(u64, String)> = names.into_iter().map(|name| (place_of("p", &name), name)).collect();
-        by_place.sort();
-        let (mut population, mut boundary) = (Population::default(), Boundary::default());
-        // by hosts in the order of their places: how many of them are treated, and up to which one
-        let mut meet = |s: u64, present: &[usize], fraction: f64| {
-            let view = NetworkView {
-                hosts: hosts(present.iter().map(|host| by_place[*host].1.clone())),
-                ..NetworkView::default()
+    fn nobody_changes_sides_while_others_go_and_come() {
+        let names = by_place(["a", "b", "c", "d"].map(String::from));
+        let (half, mut boundary) = (rollout(&[(0, 0.5)]), Boundary::default());
+        let mut at = |s, present: &[usize]| treated(&mut boundary, &half, (s, &names, present));
+        assert!(at(0, &[3]).is_empty(), "of one host nobody is treated");
+        assert_eq!(at(1, &[0, 1, 2, 3]), [0, 1]);
+        // an outage of those that are treated, or of those that are not, of all but one, and of all
+        for present in [&[2, 3][..], &[0, 1], &[3], &[], &[0, 2, 3], &[0, 1, 2, 3]] {
+            assert_eq!(at(2, present), [0, 1], "{present:?}");
+        }
+    }
+
+    #[test]
+    fn a_larger_share_keeps_those_of_a_smaller_and_waits_for_hosts() {
+        let names = by_place((0..10).map(|i| format!("h{i}")));
+        let (staged, mut boundary) = (rollout(&[(0, 0.1), (10, 0.5), (20, 1.0)]), Boundary::default());
+        let all: Vec<usize> = (0..10).collect();
+        let mut at = |s, present: &[usize]| treated(&mut boundary, &staged, (s, &names, present)).len();
+        assert_eq!((at(0, &all), at(9, &[5, 6])), (1, 1));
+        assert_eq!(at(10, &[9]), 1, "one host has no half");
+        assert_eq!((at(11, &all), at(12, &[1])), (5, 5));
+        assert_eq!((at(20, &[]), at(21, &[3])), (5, 10), "also of those that are away");
+        let (falling, mut boundary) = (rollout(&[(0, 0.5), (10, 0.2)]), Boundary::default());
+        let mut at = |s, present: &[usize]| treated(&mut boundary, &falling, (s, &names, present)).len();
+        assert_eq!((at(0, &all), at(10, &all)), (5, 2));
+    }
+
+    #[test]
+    fn hosts_that_autoscaling_adds_keep_about_the_share() {
+        // of 20 groups that begin with so many hosts and grow to 1000: the least and the most share that is treated then
+        let shares = |first: usize, fraction| {
+            let share = |group: usize| {
+                let names = (0..1000).map(|i| format!("g{group}-{i}")).collect::<Vec<_>>();
+                let mut boundary = Boundary::default();
+                let (few, all) = ((0..first).collect::<Vec<_>>(), (0..1000).collect::<Vec<_>>());
+                let rollout = rollout(&[(0, fraction)]);
+                let before = treated(&mut boundary, &rollout, (0, &names, &few));
+                let after = treated(&mut boundary, &rollout, (1, &names, &all));
+                assert_eq!(before, after);
+                after.len() as f64 / 1000.0
             };
-            population.update("p", &BTreeMap::new(), &view);
-            boundary.meet(&population, fraction, (Time::from_secs(s), Time::from_secs(10)));
-            boundary.last.map(|last| by_place.iter().filter(|(place, _)| *place <= last).count())
+            let all: Vec<f64> = (0..20).map(share).collect();
+            [all.iter().copied().fold(1.0, f64::min), all.iter().copied().fold(0.0, f64::max)]
         };
-        assert_eq!(meet(0, &[0, 1, 2, 3], 0.5), Some(2));
-        assert_eq!(meet(1, &[0, 1, 2], 0.5), Some(2), "two of three are a half, rounded");
-        assert_eq!(meet(2, &[0, 2, 3], 0.5), Some(3), "one that is away is treated on");
-        assert_eq!(meet(3, &[0, 1, 2, 3], 0.5), Some(2), "no more than the share");
-        assert_eq!(meet(4, &[0, 2, 3], 0.5), Some(2), "not up so soon");
-        assert_eq!(meet(12, &[0, 2, 3], 1.0), Some(2), "not for a larger share either");
-        assert_eq!(meet(13, &[0, 2, 3], 0.5), Some(3));
-        assert_eq!(meet(14, &[3], 0.5), None);
-        assert_eq!(meet(15, &[0, 1, 2, 3], 0.5), None);
-        assert_eq!(meet(24, &[0, 1, 2, 3], 0.5), Some(2));
-        assert_eq!(meet(25, &[0, 1, 2, 3], 1.0), Some(4), "a larger share counts at once if nobody was left out");
-        assert_eq!(meet(26, &[0], 1.0), Some(4));
+        let table = [(2, 0.5), (4, 0.5), (20, 0.5), (100, 0.5), (10, 0.1), (100, 0.1)].map(|(first, fraction)| {
+            let [least, most] = shares(first, fraction);
+            format!("{first} hosts, {fraction}: {least:.2} to {most:.2}")
+        });
+        // docs/policies.md has these
+        let shown = [
+            "2 hosts, 0.5: 0.08 to 0.85",
+            "4 hosts, 0.5: 0.05 to 0.82",
+            "20 hosts, 0.5: 0.30 to 0.68",
+            "100 hosts, 0.5: 0.45 to 0.54",
+            "10 hosts, 0.1: 0.01 to 0.28",
+            "100 hosts, 0.1: 0.07 to 0.14",
+        ];
+        assert_eq!(table, shown);
     }
 
     #[test]
