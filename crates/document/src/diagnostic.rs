@@ -236,35 +236,21 @@ fn boundary(text: &str, at: usize) -> usize {
 
 /// The name among `names` that was probably meant, if one is near.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = |name: &str| name.chars().count().max(written.chars().count()) / 3 + 1;
+    // a long word is no typo of a short one, and a hostile one must not make this slow
+    const LONGEST: usize = 64;
+    let length = written.chars().count();
+    if length > LONGEST {
+        return None;
+    }
+    let near = |name: &str| name.chars().count().max(length) / 3 + 1;
+    let lower = written.to_lowercase();
     names
         .into_iter()
-        .map(|name| (distance(written, name), name))
+        // inserted, deleted, replaced, and swapped letters
+        .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= near(name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
-}
-
-/// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
-    // A long word is not a typo of a short one, and a hostile long key must not make this slow.
-    const LONGEST: usize = 64;
-    let a: Vec<char> = a.to_lowercase().chars().take(LONGEST).collect();
-    let b: Vec<char> = b.to_lowercase().chars().take(LONGEST).collect();
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 /// "a, b or c", each in backticks.
