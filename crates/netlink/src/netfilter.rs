@@ -85,6 +85,7 @@ pub fn chains() -> io::Result<Vec<Chain>> {
 }
 
 /// What is asked, and answered.
+#[derive(Clone)]
 enum Message {
     Get,
     Chain(Chain),
