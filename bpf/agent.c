@@ -83,7 +83,7 @@ struct tcp_sock {
 	u64 bytes_received, bytes_acked;
 	u32 snd_cwnd_clamp, window_clamp;
 	unsigned short advmss;
-	u8 ecn_flags;
+	u8 ecn_flags, bpf_sock_ops_cb_flags;
 } KERNEL;
 
 /* Which of a rule's settings are present. */
@@ -157,7 +157,7 @@ struct share {
 	u32 total;		/* bytes; 0: it has no share */
 	u32 limit;		/* bytes that it gets at most */
 	u32 window;		/* bytes; 0: it is not counted */
-	u32 reserved;
+	u32 asked;		/* callbacks that were asked for here for the share, and by no other program before */
 };
 
 /* A connection that has ended. */
@@ -455,7 +455,7 @@ inline_always void follow(void *ctx, const struct tcp_sock *tcp, struct share *s
 /* Moves the connection's window from our present settings to `to`. */
 inline_always void change_window(void *ctx, struct tcp_sock *tcp, struct applied *has, struct settings *to, u64 key)
 {
-	u32 had = has->now.set, ours = has->now.window_clamp, flags = CALLBACKS;
+	u32 had = has->now.set, ours = has->now.window_clamp, flags = tcp->bpf_sock_ops_cb_flags | CALLBACKS;
 	struct share *share = 0;
 
 	if ((had | to->set) & SET_WINDOW_TOTAL)
@@ -467,8 +467,11 @@ inline_always void change_window(void *ctx, struct tcp_sock *tcp, struct applied
 		share->total = to->window_total;
 		share->limit = to->set & SET_WINDOW_CLAMP ? to->window_clamp : CLAMP_NONE;
 		follow(ctx, tcp, share, &has->own);
+		share->asked |= ~flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
 		flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
 	} else if (share) {
+		flags &= ~share->asked;
+		share->asked = 0;
 		ours = share->window ? share->window : ours;
 		leave(share);
 		share->total = 0;
@@ -687,16 +690,17 @@ SEC("sockops") int agent(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		callbacks_set(ctx, CALLBACKS);
+		callbacks_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 		has = begin(ctx, ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ? SIDE_CONNECTED : SIDE_ACCEPTED);
 		if (has)
 			attend(ctx, has, AGE_FRESH);
 		break;
+	/* where no rule says anything, what another program has answered stays */
 	case BPF_SOCK_OPS_NEEDS_ECN:
-		ctx->reply = needs_ecn(ctx);
+		ctx->reply = needs_ecn(ctx) ?: ctx->reply;
 		break;
 	case BPF_SOCK_OPS_RWND_INIT:
-		ctx->reply = first_window(ctx);
+		ctx->reply = first_window(ctx) ?: ctx->reply;
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
 		/* before the window of a packet is chosen; no option is added */
@@ -745,7 +749,7 @@ inline_always int is_ours(struct tcp_sock *tcp)
 /* Runs in a network namespace, over all of its connections. */
 SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 {
-	int flags = CALLBACKS;
+	int flags;
 	struct sock_common *sk = ctx->sk_common;
 	struct tcp_sock *tcp = sk ? skc_to_tcp_sock(sk) : 0;
 	u32 zero = 0, state;
@@ -761,11 +765,14 @@ SEC("iter/tcp") int adopt(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (!is_ours(tcp))
 		return 0;
+	flags = tcp->bpf_sock_ops_cb_flags | CALLBACKS;
 	has = storage_of(&sockets, tcp, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!has)
 		return 0;
-	if (!has->began_ns) {
+	/* another program may have taken them away */
+	if (flags != tcp->bpf_sock_ops_cb_flags)
 		setsockopt_of(tcp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	if (!has->began_ns) {
 		has->began_ns = now;
 		has->active = SIDE_UNKNOWN;
 	}

@@ -4,6 +4,8 @@
 //! their next round trip. Each rule has a deadline, after which the kernel by itself restores what the rule changed.
 
 use crate::objects::{self, pin_maps};
+use crate::sys;
+use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::collections::BTreeMap;
@@ -23,9 +25,12 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bpf.o"));
 /// Names in agent.c.
 const PROGRAM: &str = "agent";
 const ITERATOR: &str = "adopt";
+const CGROUP: &str = "cgroup_id";
 /// The file that holds the attachment.
 const LINK: &str = "link";
 
+/// How often the program moves behind others that are attached after it: one that does the same must not be fought for ever.
+const MOVES_MAX: u32 = 16;
 /// Most rules at a time; rules that differ only in their namespaces count as one, if their order allows it.
 pub const RULES_MAX: usize = 32;
 /// Bytes of a congestion-control name in the kernel, with its final zero.
@@ -49,6 +54,14 @@ pub enum RetuneError {
         path: PathBuf,
         /// The system call's error.
         reason: String,
+    },
+    /// Another program admits none beside it.
+    #[error("{}: the agent's program cannot be attached to this cgroup beside the program {other}, which admits no other: attach that one with BPF_F_ALLOW_MULTI (bpftool cgroup attach ... multi)", path.display())]
+    Exclusive {
+        /// The cgroup's folder.
+        path: PathBuf,
+        /// Its name and number, and where it is attached.
+        other: String,
     },
     /// The pinned files cannot be made, used or removed.
     #[error("{}: {reason}", path.display())]
@@ -183,8 +196,12 @@ pub struct Record {
 #[must_use = "dropping it detaches the program"]
 pub struct Retuner {
     // Fields drop in this order.
-    _link: Link,
+    link: Link,
     object: Object,
+    /// The file that keeps the link.
+    pin: Option<PathBuf>,
+    /// How often it was attached anew because another program was attached after it.
+    moved: u32,
     generation: u64,
     /// The reader of records, once one was requested.
     records: Mutex<Option<Records>>,
@@ -211,7 +228,7 @@ impl Retuner {
     pub fn attach(cgroup: &Path) -> Result<Retuner, RetuneError> {
         let mut object = objects::load(OBJECT, None).map_err(RetuneError::Refused)?;
         let link = attach(&mut object, cgroup)?;
-        Ok(Retuner { _link: link, object, generation: 0, records: Mutex::default() })
+        Ok(Retuner { link, object, pin: None, moved: 0, generation: 0, records: Mutex::default() })
     }
 
     /// As [`Retuner::attach`], but the program stays when this is dropped, pinned in `folder`, which must be in a BPF file
@@ -226,20 +243,49 @@ impl Retuner {
         let mut object = objects::load(OBJECT, Some(folder)).map_err(RetuneError::Refused)?;
         pin_maps(&mut object, folder).map_err(|error| in_folder(&error))?;
         let pin = folder.join(LINK);
-        let link = if pin.exists() {
+        let link = if pin.exists() && attached_to(&object)? == number(cgroup) {
             let mut link = Link::open(&pin).map_err(|error| in_folder(&error))?;
             let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("agent.c has it");
             link.update_prog(&program).map_err(|error| in_folder(&error))?;
             link
         } else {
+            // a link to a cgroup that was removed is of no use
             let mut link = attach(&mut object, cgroup)?;
+            let _ = fs::remove_file(&pin);
             link.pin(&pin).map_err(|error| in_folder(&error))?;
             link
         };
-        let mut retuner = Retuner { _link: link, object, generation: 0, records: Mutex::default() };
+        let mut retuner = Retuner { link, object, pin: Some(pin), moved: 0, generation: 0, records: Mutex::default() };
         let generation = retuner.map("generation")?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
         retuner.generation = generation.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         Ok(retuner)
+    }
+
+    /// Attaches the program anew where it has to be, and returns whether it had to: the cgroup of this folder was removed and made anew, as a
+    /// service manager does with each restart; or another program was attached after this one, and may take its callbacks away. While there
+    /// is no such cgroup, nothing is attached.
+    ///
+    /// # Errors
+    /// As [`Retuner::attach`], or the file of its link cannot be replaced.
+    pub fn stay_attached(&mut self, cgroup: &Path) -> Result<bool, RetuneError> {
+        let Some(now) = number(cgroup) else { return Ok(false) };
+        if attached_to(&self.object)? == Some(now) {
+            let others = File::open(cgroup).and_then(|folder| sys::sock_ops(folder.as_fd())).unwrap_or_default().0;
+            if self.moved >= MOVES_MAX || others.last().is_none_or(|last| self.program().is_ok_and(|own| own == *last))
+            {
+                return Ok(false);
+            }
+            self.moved += 1;
+        }
+        let mut link = attach(&mut self.object, cgroup)?;
+        if let Some(pin) = &self.pin {
+            let in_folder =
+                |error: &dyn fmt::Display| RetuneError::Folder { path: pin.clone(), reason: error.to_string() };
+            fs::remove_file(pin).map_err(|error| in_folder(&error))?;
+            link.pin(pin).map_err(|error| in_folder(&error))?;
+        }
+        self.link = link;
+        Ok(true)
     }
 
     /// Ends all rules that [`Retuner::attach_for_good`] left in `folder`, without loading anything: connections are restored at their next
@@ -377,12 +423,42 @@ impl Retuner {
 fn attach(object: &mut Object, cgroup: &Path) -> Result<Link, RetuneError> {
     let failed = |reason: String| RetuneError::Attach { path: cgroup.to_path_buf(), reason };
     let folder = File::open(cgroup).map_err(|error| failed(error.to_string()))?;
+    let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("agent.c has it");
+    let link = program.attach_cgroup(folder.as_raw_fd()).map_err(|error| match exclusive(cgroup) {
+        Some(other) => RetuneError::Exclusive { path: cgroup.to_path_buf(), other },
+        None => failed(error.to_string()),
+    })?;
     let number = folder.metadata().map_err(|error| failed(error.to_string()))?.ino();
-    let map = object.maps_mut().find(|map| map.name() == "cgroup_id").expect("agent.c has it");
+    let map = object.maps_mut().find(|map| map.name() == CGROUP).expect("agent.c has it");
     map.update(&0_u32.to_ne_bytes(), &number.to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| failed(error.to_string()))?;
-    let program = object.progs_mut().find(|program| program.name() == PROGRAM).expect("agent.c has it");
-    program.attach_cgroup(folder.as_raw_fd()).map_err(|error| failed(error.to_string()))
+    Ok(link)
+}
+
+/// The number of the cgroup to which the program is attached.
+fn attached_to(object: &Object) -> Result<Option<u64>, RetuneError> {
+    let map = object.maps().find(|map| map.name() == CGROUP).expect("agent.c has it");
+    let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+    Ok(value.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes)))
+}
+
+/// The number by which the kernel knows the cgroup of a folder.
+fn number(cgroup: &Path) -> Option<u64> {
+    fs::metadata(cgroup).ok().map(|folder| folder.ino())
+}
+
+/// The program of the cgroup, or of one above it, that admits no other beside it.
+fn exclusive(cgroup: &Path) -> Option<String> {
+    let of = |folder: &Path| match sys::sock_ops(File::open(folder).ok()?.as_fd()) {
+        Ok((ids, false)) => Some((folder.to_path_buf(), ids)),
+        _ => None,
+    };
+    let (folder, ids) = cgroup.ancestors().find_map(of)?;
+    let names: Vec<String> = ProgInfoIter::default()
+        .filter(|program| ids.contains(&program.id))
+        .map(|program| format!("{} (number {})", program.name.to_string_lossy(), program.id))
+        .collect();
+    Some(format!("{}, attached to {}", names.join(", "), folder.display()))
 }
 
 /// The clock of deadlines: the time since boot, suspended time included.
@@ -408,7 +484,7 @@ fn in_ticks(asked: Duration, tick: Duration) -> Duration {
 /// The kernel is older than 5.14.
 pub fn netns_cookie() -> io::Result<u64> {
     let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    crate::sys::netns_cookie(any.as_fd())
+    sys::netns_cookie(any.as_fd())
 }
 
 /// The rules, those that differ only in their namespaces joined.

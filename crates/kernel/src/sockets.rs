@@ -1,7 +1,8 @@
 //! This network namespace's sockets and available algorithms, queried from the kernel over netlink (sock_diag(7)).
 
 use netlink_packet_core::{
-    Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload, Parseable,
+    Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
+    Parseable,
 };
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::inet::nlas::Nla;
@@ -17,6 +18,8 @@ use std::{fs, io};
 const TCPDIAG_GETSOCK: u16 = 18;
 /// Length of a request, bytes: netlink's header and `struct inet_diag_req`.
 const REQUEST_BYTES: usize = 16 + 60;
+/// Of linux/inet_diag.h.
+const INET_DIAG_CGROUP_ID: u16 = 21;
 /// Bit of `tcpi_options`: both ends agreed on ECN.
 const TCPI_OPT_ECN: u8 = 8;
 
@@ -47,6 +50,8 @@ pub struct Connection {
     pub ecn: bool,
     /// Since data came last, milliseconds; `None`: none has.
     pub heard_ms: Option<u32>,
+    /// The number of its cgroup of version 2, which is the inode of its folder; `None`: a kernel before 5.9.
+    pub cgroup: Option<u64>,
     /// Its socket's inode, by which a process knows its own (proc_pid_fd(5)).
     pub inode: u32,
 }
@@ -70,11 +75,18 @@ pub fn connections() -> io::Result<Vec<Connection>> {
 
 fn connection(response: InetResponse) -> Option<Connection> {
     let id = response.header.socket_id;
-    let (mut info, mut algorithm) = (None, String::new());
+    let (mut info, mut algorithm, mut cgroup) = (None, String::new(), None);
     for nla in response.nlas {
         match nla {
             Nla::TcpInfo(bytes) => info = Some(bytes),
             Nla::Congestion(name) => algorithm = name,
+            Nla::Other(other) if other.kind() == INET_DIAG_CGROUP_ID => {
+                let mut bytes = [0; 8];
+                if other.value_len() == bytes.len() {
+                    other.emit_value(&mut bytes);
+                    cgroup = Some(u64::from_ne_bytes(bytes));
+                }
+            }
             _ => {}
         }
     }
@@ -95,6 +107,7 @@ fn connection(response: InetResponse) -> Option<Connection> {
         max_pacing_rate: info[112..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)),
         ecn: info[5] & TCPI_OPT_ECN != 0,
         heard_ms: (received > 0).then(|| word(52)),
+        cgroup,
         inode: response.header.inode,
     })
 }

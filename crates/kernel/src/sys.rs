@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code, reason = "foreign functions; each call states why it is sound")]
 
-use libbpf_rs::libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats, bpf_link_update};
+use libbpf_rs::libbpf_sys::{
+    BPF_CGROUP_SOCK_OPS, BPF_F_ALLOW_MULTI, BPF_STATS_RUN_TIME, bpf_enable_stats, bpf_link_update, bpf_prog_query,
+};
 use nix::libc::{SOL_SOCKET, c_int, getsockopt, socklen_t};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -31,6 +33,27 @@ pub(crate) fn count_run_times() -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Most programs of a cgroup (BPF_CGROUP_MAX_PROGS).
+const PROGRAMS_MAX: usize = 64;
+
+/// The numbers of the `sock_ops` programs that are attached to a cgroup itself, in the order in which they are called; and whether it admits
+/// others beside them.
+///
+/// # Errors
+/// The kernel's error.
+pub(crate) fn sock_ops(cgroup: BorrowedFd<'_>) -> io::Result<(Vec<u32>, bool)> {
+    let (mut ids, mut count, mut flags) = ([0_u32; PROGRAMS_MAX], PROGRAMS_MAX as u32, 0_u32);
+    // SAFETY: the descriptor is open for the length of the call, which writes at most `count` numbers to `ids`.
+    let code = unsafe {
+        let (flags, count) = (&raw mut flags, &raw mut count);
+        bpf_prog_query(cgroup.as_raw_fd(), BPF_CGROUP_SOCK_OPS, 0, flags, ids.as_mut_ptr(), count)
+    };
+    if code < 0 {
+        return Err(io::Error::from_raw_os_error(-code));
+    }
+    Ok((ids[..PROGRAMS_MAX.min(count as usize)].to_vec(), count == 0 || flags & BPF_F_ALLOW_MULTI != 0))
 }
 
 /// Of asm-generic/socket.h; the libc crate does not have it yet.

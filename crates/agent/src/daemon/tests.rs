@@ -18,6 +18,7 @@ fn hosts_that_are_heard_and_round_trip_times_are_reported() {
         max_pacing_rate: u64::MAX,
         ecn: false,
         heard_ms: None,
+        cgroup: None,
         inode: 0,
     };
     let from = |remote: &str, heard_ms| Connection { remote: remote.parse().unwrap(), heard_ms, ..with(1) };

@@ -17,6 +17,7 @@ fn connection(algorithm: &str, remote_port: u16, cwnd: u32) -> Connection {
         max_pacing_rate: u64::MAX,
         ecn: false,
         heard_ms: None,
+        cgroup: None,
         inode: 0,
     }
 }

@@ -1,5 +1,6 @@
 //! The running kernel: root only, one of these tests at a time, and some of them beside no other test of the machine.
 
+mod beside;
 mod cost;
 mod foreign;
 mod pins;

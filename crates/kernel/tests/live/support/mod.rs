@@ -7,6 +7,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, getsockopt, setsockopt, socket};
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -122,7 +123,9 @@ pub fn compile_to_file(name: &str, source: &str) -> PathBuf {
     let (input, output) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.o")));
     fs::write(&input, source).expect("the test's folder can be written");
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cc/include");
-    let flags = format!("-target bpf -mcpu=v3 -O2 -g -I {include} -c {} -o {}", input.display(), output.display());
+    // those of the kernel's interface, which clang finds by itself for no target but its own
+    let headers = format!("-I {include} -I /usr/include -I /usr/include/{}-linux-gnu", env::consts::ARCH);
+    let flags = format!("-target bpf -mcpu=v3 -O2 -g {headers} -c {} -o {}", input.display(), output.display());
     command(env!("OPENTCP_BPF_CLANG"), &flags);
     output
 }
