@@ -48,6 +48,9 @@ const WRITTEN: Time = Time::from_secs(5);
 const LOOKING: u64 = 4000;
 /// How often the agent tries to reach an absent Oracle.
 const RETRY: Time = Time::from_secs(1);
+/// What the kernel cannot take back from an open connection is said, too.
+const RESTORED: &str = "all settings were restored; connections that are open keep some until they close (initial window, pacing, ECN), and an RTO \
+                        below their own minimum until their RTTs vary";
 /// CUEs that are accepted before anything is set.
 const BATCH: usize = 1024;
 /// From hosts whose data came in so many milliseconds data comes now.
@@ -124,6 +127,7 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
             live(&config, &mut mind, &mut tuner, stop, say)
         });
     }
+    let has_set = tuner.counts().is_ok_and(|counts| counts.is_some_and(|counts| counts.applied > 0));
     let restored = tuner.restore();
     let _ = fs::remove_file(config.places.status());
     if let Some(mut guardian) = guardian {
@@ -132,9 +136,15 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
         let _ = guardian.wait();
     }
     outcome?;
-    restored?.iter().for_each(|note| say(note));
-    say("all settings were restored");
-    Ok(())
+    let (notes, left) = restored?;
+    notes.iter().for_each(|note| say(note));
+    match left {
+        Some(left) => Err(AgentError::Left(left)),
+        None => {
+            say(if has_set { RESTORED } else { "all settings were restored" });
+            Ok(())
+        }
+    }
 }
 
 /// As [`run`], but only prints, by `print`, what would be changed.
@@ -204,6 +214,8 @@ struct Mind {
     /// As reported last.
     links: Vec<Link>,
     notes: Vec<String>,
+    /// Of these, what the rules ask for and this host cannot do.
+    refused: Vec<String>,
     /// When the status was written, and its content.
     written: Option<(Time, Status)>,
     metrics: Option<Server>,
@@ -240,6 +252,7 @@ impl Mind {
             traffic: BTreeMap::new(),
             links: Vec::new(),
             notes: Vec::new(),
+            refused: Vec::new(),
             written: None,
             metrics: None,
         })
@@ -331,8 +344,17 @@ impl Mind {
         Ok(Plan::of(&self.life.rules(), &host, &mut self.names))
     }
 
+    /// Notes what is not set, and says what is new of it.
+    fn remark(&mut self, tuner: &Tuner, say: &mut dyn FnMut(&str)) {
+        let mut notes = [tuner.notes(), &self.refused].concat();
+        notes.sort();
+        notes.dedup();
+        notes.iter().filter(|note| !self.notes.contains(note)).for_each(|note| say(note));
+        self.notes = notes;
+    }
+
     /// Scans all connections and routes, as often as the cost allows; less often while nothing is sent or received, since little can change.
-    fn look(&mut self, now: Time) -> io::Result<()> {
+    fn look(&mut self, now: Time, tuner: &Tuner) -> io::Result<()> {
         let is_still = self.counters.is_quiet() && self.host.fan_in == Some(0.0);
         if now < if is_still { self.look_at_still } else { self.look_at } {
             return Ok(());
@@ -343,8 +365,12 @@ impl Mind {
         let own = own_sockets()?;
         let own = self.open.extract_if(.., |connection| own.contains(&connection.inode)).count();
         self.counters.leave_out(own as u64, &mut self.host);
-        // a router has a million routes, so only when they are needed
-        let asked = self.life.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
+        // what is not set differs for no reason that concerns anybody
+        if let Some(inside) = tuner.cgroups() {
+            self.open.retain(|connection| connection.cgroup.is_none_or(|cgroup| inside.contains(&cgroup)));
+        }
+        // a router has a million routes, so only when they are needed and not known
+        let asked = tuner.routes().is_none() && self.life.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
         self.host.algorithms = available()?;
         self.routes = if asked { table()? } else { Table::default() };
         // CPU time, not elapsed time: a pause of the host would delay the next scan by a minute
@@ -357,8 +383,8 @@ impl Mind {
     }
 
     /// The report on connections that have `ended`, in the period of `of_epoch`.
-    fn report(&mut self, now: Time, ended: &Ended, of_epoch: Option<u64>) -> Report {
-        let seen = Seen { open: &self.open, ended, routes: &self.routes };
+    fn report(&mut self, now: Time, (ended, of_epoch): (&Ended, Option<u64>), tuner: &Tuner) -> Report {
+        let seen = Seen { open: &self.open, ended, routes: tuner.routes().unwrap_or(&self.routes) };
         let in_force = in_force(&self.life.rules(), now, &seen, &mut self.names);
         Report {
             host: self.measured(ended),
@@ -370,7 +396,7 @@ impl Mind {
             in_force,
             telemetry: ended.telemetry(),
             left_out: 0,
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(tuner.lacking().map(str::to_string)).collect(),
         }
     }
 
@@ -488,7 +514,7 @@ fn live(
             (sample_at, look_at) = (now, now);
             (mind.look_at, mind.look_at_still) = (now, now);
         }
-        let next = mind.life.next().min(sample_at).min(fetch_at);
+        let next = mind.life.next().min(sample_at).min(fetch_at).min(tuner.next(now));
         let mut changed = mind.listen(Duration::from_nanos(next.saturating_sub(now).as_ns()), say);
         let now = clock.now();
         // before anything of a new period is set
@@ -526,6 +552,9 @@ fn live(
         if mind.life.settle(changed)? {
             set(config, mind, tuner, say)?;
         }
+        if tuner.follow(now, processor_time)? {
+            mind.remark(tuner, say);
+        }
         if let Some(trouble) = mind.life.trouble().filter(|trouble| mind.forgetful.is_news(trouble)) {
             say(&format!(
                 "an agent that is started after this one would not know what its guard has reverted: {trouble}"
@@ -556,24 +585,22 @@ fn fetch(config: &Config, mind: &mut Mind, tuner: &Tuner) -> Result<usize, Agent
 /// Sets what the rules say.
 fn set(config: &Config, mind: &mut Mind, tuner: &mut Tuner, say: &mut dyn FnMut(&str)) -> Result<(), AgentError> {
     let plan = mind.plan(config)?;
-    let mut notes = tuner.apply(&plan)?;
-    notes.extend(plan.notes);
-    notes.sort();
-    notes.dedup();
-    notes.iter().filter(|note| !mind.notes.contains(note)).for_each(|note| say(note));
-    mind.notes = notes;
+    tuner.apply(&plan)?;
+    mind.refused = plan.notes;
+    mind.remark(tuner, say);
     (mind.look_at, mind.look_at_still) = (Time::ZERO, Time::ZERO);
     Ok(())
 }
 
 /// Writes the status file.
 fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<(), AgentError> {
-    mind.look(now)?;
+    mind.look(now, tuner)?;
     let (ended, of_epoch) = (std::mem::take(&mut mind.ended), mind.life.timetable().epoch());
-    let mut report = mind.report(now, &ended, of_epoch);
+    let report = mind.report(now, (&ended, of_epoch), tuner);
     mind.ended = ended;
-    report.notes.extend(tuner.lacking().map(str::to_string));
     let counts = tuner.counts()?.unwrap_or_default();
+    let clock = mind.life.clock();
+    let since_boot_ms = |at: Time| clock.boot_time(at).as_millis() as u64;
     let status = Status {
         running: true,
         connected: mind.bus.as_ref().is_some_and(|bus| bus.is_connected()),
@@ -583,6 +610,9 @@ fn look(config: &Config, mind: &mut Mind, tuner: &Tuner, now: Time) -> Result<()
         failed: counts.failed,
         records_lost: counts.records_lost,
         report: Some(report),
+        written_ms: since_boot_ms(now),
+        heard_ms: mind.life.heard().map(since_boot_ms),
+        period: mind.life.period(),
     };
     if let Some(server) = &mind.metrics {
         server.publish(status.page());
@@ -627,8 +657,7 @@ fn send(
     (now, ended, of_epoch): (Time, &Ended, Option<u64>),
     say: &mut dyn FnMut(&str),
 ) -> bool {
-    let mut report = mind.report(now, ended, of_epoch);
-    report.notes.extend(tuner.lacking().map(str::to_string));
+    let report = mind.report(now, (ended, of_epoch), tuner);
     let Some(bus) = &mut mind.bus else { return true };
     mind.life.highest().into_iter().for_each(|epoch| bus.heard(epoch));
     match bus.send(&report.to_bytes()) {

@@ -105,9 +105,9 @@ fn windows(rule: &AgentRule, seen: &Seen<'_>, number: u32) -> (Option<String>, u
     let began = seen.ended.windows(number);
     let connections = began.map_or(0, |windows| windows.values().sum());
     let began = began.map(|windows| format!("began with {} segments", list(windows.keys())));
-    let routes = seen.routes.initial_windows(rule.sessions.remote);
-    let routes = (!routes.is_empty()).then(|| format!("{} by the route", list(&routes)));
-    let found: Vec<String> = [began, routes].into_iter().flatten().collect();
+    let (routes, total) = seen.routes.initial_windows(rule.sessions.remote);
+    let routes = routes.iter().map(|(window, count)| format!("{window} by the route ({count} of {total} routes)"));
+    let found: Vec<String> = began.into_iter().chain(routes).collect();
     ((!found.is_empty()).then(|| found.join(", ")), connections)
 }
 

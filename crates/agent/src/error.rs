@@ -44,6 +44,9 @@ pub enum AgentError {
         "this process is in a time namespace, whose clocks are not those of the kernel's deadlines: run the agent outside of it"
     )]
     Clock,
+    /// Something that was changed is not as it was before.
+    #[error("not all settings were restored: {0}")]
+    Left(String),
     /// Metrics cannot be served.
     #[error(transparent)]
     Metrics(#[from] metrics::MetricsError),
@@ -67,7 +70,7 @@ impl AgentError {
                 !matches!(error, FileError::Io { source, .. } if source.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()))
             }
             AgentError::Retune(error) => !matches!(error, RetuneError::Map(_)),
-            AgentError::Guardian(_) | AgentError::Io(_) => false,
+            AgentError::Guardian(_) | AgentError::Left(_) | AgentError::Io(_) => false,
         }
     }
 }

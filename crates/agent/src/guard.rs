@@ -27,6 +27,8 @@ pub struct Reset {
     pub routes: bool,
     /// What was left because it has been changed by others since.
     pub notes: Vec<String>,
+    /// What cannot be restored now.
+    pub left: Option<String>,
 }
 
 /// Restores all that a dead agent has changed. Repeating it does no harm.
@@ -42,9 +44,10 @@ pub fn reset(places: &Places, cgroup: &Path) -> Result<Reset, AgentError> {
     let routes = !journal.is_empty();
     // routes first: they have no deadline
     let notes = journal.undo()?;
+    let left = journal.left();
     let program = tuner::reset(places, cgroup)?;
     let _ = fs::remove_file(places.status());
-    Ok(Reset { program, routes, notes })
+    Ok(Reset { program, routes, notes, left })
 }
 
 /// The guardian's main function: waits until the agent that started it ends (which closes `pipe`), and restores its changes, unless

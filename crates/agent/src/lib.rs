@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bus ──▶ policy::Agent ──▶ Plan ──▶ Tuner ──▶ kernel::retune (bpf/agent.c)
-//!              ▲                        └────▶ Journal ──▶ routes, sysctls
+//!              ▲                        └────▶ Reconciler ──▶ Journal ──▶ routes, sysctls
 //!   counters of the host
 //! ```
 //!
@@ -25,6 +25,7 @@ mod namespaces;
 mod netlink;
 pub mod parsers;
 mod plan;
+mod reconcile;
 mod routes;
 mod status;
 mod telemetry;

@@ -27,8 +27,10 @@ pub struct Life {
     /// Why what guards have reverted is not on disk.
     trouble: Option<String>,
     timetable: Timetable,
-    /// When the Oracle was heard last.
+    /// Since when the Oracle is silent: heard last, or asked.
     heard_at: Time,
+    /// When something of the Oracle's came last.
+    taken_at: Option<Time>,
 }
 
 impl Life {
@@ -48,7 +50,17 @@ impl Life {
         let (file, reverts) = RevertedFile::open(&places.reverted(), boot, clock)?;
         let mut agent = Agent::new(Gate::new(keys, identity, stored));
         agent.remember(reverts.into_values().flatten());
-        Ok(Life { clock, agent, epoch, stored, reverted: file, trouble: None, timetable, heard_at: Time::ZERO })
+        Ok(Life {
+            clock,
+            agent,
+            epoch,
+            stored,
+            reverted: file,
+            trouble: None,
+            timetable,
+            heard_at: Time::ZERO,
+            taken_at: None,
+        })
     }
 
     /// Its clock.
@@ -80,7 +92,18 @@ impl Life {
     /// Why it is not taken.
     pub fn take(&mut self, message: &[u8]) -> Result<bool, CueError> {
         self.heard_at = self.clock.now();
+        self.taken_at = Some(self.heard_at);
         self.agent.on_cue(self.heard_at, message)
+    }
+
+    /// When something of the Oracle's came last.
+    pub fn heard(&self) -> Option<Time> {
+        self.taken_at
+    }
+
+    /// The Oracle's period, if it has announced one.
+    pub fn period(&self) -> Option<Time> {
+        self.timetable.period()
     }
 
     /// The epoch to which belongs what was counted until now, if a period has just begun.

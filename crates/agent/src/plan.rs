@@ -40,7 +40,7 @@ pub struct Surroundings<'a> {
 }
 
 /// What is to be set.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// For the BPF program, in order.
     pub rules: Vec<Rule>,
@@ -72,8 +72,6 @@ pub struct Metrics {
     pub ecn: bool,
     /// Congestion control, the kernel's name.
     pub cc: Option<String>,
-    /// Largest congestion window, segments.
-    pub cwnd_clamp: Option<u32>,
     /// Largest receive window, bytes.
     pub window: Option<u32>,
 }
@@ -87,7 +85,6 @@ impl Metrics {
             rto_min_ms: self.rto_min_ms.or(other.rto_min_ms),
             ecn: self.ecn || other.ecn,
             cc: self.cc.or_else(|| other.cc.clone()),
-            cwnd_clamp: self.cwnd_clamp.or(other.cwnd_clamp),
             window: self.window.or(other.window),
         }
     }
@@ -165,6 +162,8 @@ impl Plan {
                 ("pacing", set.pacing.is_some()),
                 ("max_pacing_rate", set.max_pacing_rate.is_some()),
                 ("delayed_ack_max", set.delayed_ack_max.is_some()),
+                // a route's clamp outlives it: the kernel keeps it for an hour with what it knows of each destination (tcp_metrics)
+                ("cwnd_clamp", set.cwnd_clamp.is_some()),
             ];
             for (name, _) in names.into_iter().filter(|(_, is_set)| *is_set) {
                 self.notes.push(note(format!("{name} is not set: it needs BPF")));
@@ -224,7 +223,6 @@ fn metrics(set: &Settings, cc: Option<String>, means: Means) -> Metrics {
         rto_min_ms: set.rto_min.map(|time| time.as_us().div_ceil(1000).max(1) as u32),
         ecn: false,
         cc,
-        cwnd_clamp: set.cwnd_clamp.filter(|_| alone),
         window: set.window_clamp.filter(|_| alone).map(|bytes| bytes.get().min(u64::from(u32::MAX)) as u32),
     }
 }

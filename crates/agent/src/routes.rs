@@ -12,12 +12,15 @@ use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteNextHopFlags, RouteProtocol, RouteType,
 };
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use policy::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 // linux/rtnetlink.h
-const RTAX_CWND: u32 = 7;
+const RT_TABLE_DEFAULT: u32 = 253;
+const RT_TABLE_MAIN: u32 = 254;
+const RT_TABLE_LOCAL: u32 = 255;
 const RTAX_RTO_MIN: u32 = 13;
 const RTAX_CC_ALGO: u32 = 16;
 const RTAX_FEATURE_ECN: u32 = 1;
@@ -29,8 +32,17 @@ const NAMED: usize = 3;
 pub struct Table {
     routes: BTreeMap<String, RouteMessage>,
     /// Those that are ambiguous, or could not be restored exactly.
-    left_alone: BTreeSet<String>,
+    left_alone: BTreeMap<String, Way>,
+    /// Those that TCP does not take: blackhole, unreachable, prohibit, throw.
+    closed: Vec<(String, Way)>,
+    /// Tables besides this one to which rules lead.
+    others: BTreeSet<String>,
+    /// A rule takes no route of a short prefix from this table.
+    is_suppressed: bool,
 }
+
+/// Where a route leads, and its priority: of several ways, packets take that of the longest prefix, and of these the lowest priority.
+type Way = (Prefix, u32);
 
 /// A change to a route.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,22 +54,76 @@ pub struct Change {
 }
 
 impl Table {
-    /// From the kernel's dump.
+    /// From the kernel's dumps. A route is in several of them, or twice in one of a table that changed meanwhile.
     pub fn new(all: Vec<RouteMessage>) -> Table {
         let mut table = Table::default();
         for route in all {
-            let Some(name) = name(&route) else { continue };
-            let odd = route.header.kind != RouteType::Unicast
-                || route
-                    .attributes
-                    .iter()
-                    .any(|attribute| matches!(attribute, RouteAttribute::NhId(_) | RouteAttribute::Other(_)));
-            if odd || table.routes.insert(name.clone(), cleaned(route)).is_some() {
-                table.left_alone.insert(name);
+            let Some((name, to)) = name(&route).zip(destination(&route)) else { continue };
+            let to = (to, priority(&route));
+            if route.header.kind != RouteType::Unicast {
+                table.closed.push((name, to));
+                continue;
+            }
+            let is_odd = route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::Other(_)));
+            let route = cleaned(route);
+            let is_another = table.routes.get(&name).is_some_and(|known| !is_same(&lasting(known), &lasting(&route)));
+            if is_odd || is_another {
+                table.left_alone.insert(name.clone(), to);
+            }
+            table.routes.insert(name, route);
+        }
+        for (name, to) in &table.closed {
+            if table.routes.contains_key(name) {
+                table.left_alone.insert(name.clone(), *to);
             }
         }
-        table.routes.retain(|name, _| !table.left_alone.contains(name));
+        table.routes.retain(|name, _| !table.left_alone.contains_key(name));
         table
+    }
+
+    /// Takes the rules into account that say which packets use which table.
+    pub fn ruled(&mut self, rules: &[RuleMessage]) {
+        const OWN: [u32; 3] = [RT_TABLE_DEFAULT, RT_TABLE_MAIN, RT_TABLE_LOCAL];
+        for rule in rules {
+            let table = rule.attributes.iter().find_map(|attribute| match attribute {
+                RuleAttribute::Table(table) => Some(*table),
+                _ => None,
+            });
+            let table = table.unwrap_or(u32::from(rule.header.table));
+            if rule.attributes.iter().any(|attribute| matches!(attribute, RuleAttribute::L3MDev(true))) {
+                self.others.insert("those of VRFs".to_string());
+            } else if rule.header.action == RuleAction::ToTable && !OWN.contains(&table) {
+                self.others.insert(table.to_string());
+            }
+            // none is -1
+            let suppresses =
+                |attribute: &RuleAttribute| matches!(attribute, RuleAttribute::SuppressPrefixLen(bits) if *bits < 128);
+            self.is_suppressed |= table == RT_TABLE_MAIN && rule.attributes.iter().any(suppresses);
+        }
+    }
+
+    /// Takes what the kernel answered when it was asked for a route that a dump lacked: whether that is gone; `None`: it is unknown.
+    pub fn answered(&mut self, wanted: &str, bits: u8, answer: Option<RouteMessage>) -> Option<bool> {
+        if self.left_alone.contains_key(wanted) {
+            return None;
+        }
+        let Some(route) = answer else { return Some(true) };
+        if name(&route).is_some_and(|name| name == wanted) {
+            self.routes.insert(wanted.to_string(), cleaned(route));
+            return Some(false);
+        }
+        // one of the same length, or a longer one, may hide it
+        (route.header.destination_prefix_length < bits).then_some(true)
+    }
+
+    /// The routes, with their names.
+    pub fn routes(&self) -> impl Iterator<Item = (&String, &RouteMessage)> {
+        self.routes.iter()
+    }
+
+    /// Whether there are several of that name, of which none can be replaced.
+    pub fn is_ambiguous(&self, name: &str) -> bool {
+        self.left_alone.contains_key(name)
     }
 
     /// The route of that name.
@@ -85,8 +151,7 @@ impl Table {
         };
         let change = |before: Option<&RouteMessage>, after: RouteMessage, wanted: &Metrics| {
             let after = with_metrics(after, wanted);
-            (before.is_none_or(|before| essence(before) != essence(&after)))
-                .then(|| Change { before: before.cloned(), after })
+            (before.is_none_or(|before| !is_same(before, &after))).then(|| Change { before: before.cloned(), after })
         };
         for (name, route) in &self.routes {
             let of = destination(route).expect("a route in the table has a destination");
@@ -105,10 +170,9 @@ impl Table {
             let ways = self.routes.values().filter(wider);
             let way =
                 ways.max_by_key(|route| (destination(route).map(Prefix::bits), std::cmp::Reverse(priority(route))));
-            // a copy has no lifetime, so it would lead to a router that has gone
             if let Some(way) = way {
-                if !is_lasting(way) {
-                    notes.push(format!("no route to {remote} is added: the one that leads there has a lifetime"));
+                if let Some(why) = self.not_added(remote, way) {
+                    notes.push(format!("no route to {remote} is added: {why}"));
                     continue;
                 }
                 let own = towards(way, remote);
@@ -116,28 +180,57 @@ impl Table {
                 changes.extend(change(None, own, &wanted(remote)).map(|change| (name, change)));
             }
         }
-        let wished = |name: &&String| !wishes.is_empty() && !name.contains("fe80:");
-        let odd = self.left_alone.iter().filter(wished);
-        notes.extend(odd.map(|name| format!("route {name}: left as it is: it could not be restored exactly")));
-        notes.extend(of_kept(&kept, by_bpf));
+        if wishes.is_empty() {
+            return (changes, notes);
+        }
+        let odd = self.left_alone.iter().filter(|(_, (to, _))| wanted(*to) != Metrics::default());
+        let odd: Vec<&str> = odd.map(|(name, _)| name.as_str()).collect();
+        notes.extend(of_kept(&odd, "that could not be restored exactly", by_bpf));
+        notes.extend(of_kept(&kept, "of the kernel or with a lifetime", by_bpf));
+        if !self.others.is_empty() {
+            let tables: Vec<&str> = self.others.iter().map(String::as_str).collect();
+            notes.push(format!("rules lead to tables besides main ({}): {}", named(&tables, ", "), instead(by_bpf)));
+        }
         (changes, notes)
     }
 
-    /// Initial windows of routes under a prefix, segments.
-    pub fn initial_windows(&self, remote: Option<Prefix>) -> BTreeSet<u32> {
-        let under = self
-            .routes
-            .values()
-            .filter(|route| destination(route).is_some_and(|of| remote.is_none_or(|remote| remote.covers(of))));
-        let metrics = under.flat_map(|route| &route.attributes).filter_map(|attribute| match attribute {
-            RouteAttribute::Metrics(metrics) => Some(metrics),
-            _ => None,
-        });
-        let windows = metrics.flatten().filter_map(|metric| match metric {
-            RouteMetric::InitCwnd(segments) => Some(*segments),
-            _ => None,
-        });
-        windows.collect()
+    /// Why no copy of `way` is added for a prefix in it.
+    fn not_added(&self, remote: Prefix, way: &RouteMessage) -> Option<&'static str> {
+        let bits = destination(way).map_or(0, Prefix::bits);
+        let is_nearer = |(to, at): &Way| {
+            to.covers(remote) && (to.bits(), std::cmp::Reverse(*at)) > (bits, std::cmp::Reverse(priority(way)))
+        };
+        if self.closed.iter().any(|(_, to)| is_nearer(to)) {
+            return Some("packets do not get there");
+        }
+        if self.left_alone.values().any(is_nearer) {
+            return Some("the one that leads there could not be restored exactly");
+        }
+        // a copy has no lifetime, so it would lead to a router that has gone
+        if !is_lasting(way) {
+            return Some("the one that leads there has a lifetime");
+        }
+        // such as of a tunnel, which takes what only a default route is for: a longer prefix would lead past it
+        self.is_suppressed.then_some("a rule sends packets elsewhere by the length of a route's prefix")
+    }
+
+    /// Initial windows of routes under a prefix, segments, and on how many of these each is; and how many routes there are.
+    pub fn initial_windows(&self, remote: Option<Prefix>) -> (BTreeMap<u32, usize>, usize) {
+        let is_under = |to: Prefix| remote.is_none_or(|remote| remote.covers(to));
+        let (mut windows, mut total) = (BTreeMap::new(), 0);
+        for route in self.routes.values().filter(|route| destination(route).is_some_and(is_under)) {
+            total += 1;
+            let metrics = route.attributes.iter().filter_map(|attribute| match attribute {
+                RouteAttribute::Metrics(metrics) => Some(metrics),
+                _ => None,
+            });
+            for metric in metrics.flatten() {
+                if let RouteMetric::InitCwnd(segments) = metric {
+                    *windows.entry(*segments).or_default() += 1;
+                }
+            }
+        }
+        (windows, total + self.left_alone.values().filter(|(to, _)| is_under(*to)).count())
     }
 }
 
@@ -169,15 +262,25 @@ fn is_lasting(route: &RouteMessage) -> bool {
     route.header.protocol != RouteProtocol::Ra && !route.attributes.iter().any(expires)
 }
 
-/// What is reported of routes that a wish is for and that only the kernel may change.
-fn of_kept(kept: &[&str], by_bpf: bool) -> Option<String> {
-    let first = kept.first()?;
-    let rest = kept.iter().skip(1).take(NAMED - 1).fold(String::new(), |rest, name| rest + "; " + name);
-    let more = if kept.len() > NAMED { "; ..." } else { "" };
-    let from =
-        if by_bpf { "new connections there get from BPF what it can set" } else { "connections there are not set" };
-    let count = if kept.len() == 1 { "1 route".to_string() } else { format!("{} routes", kept.len()) };
-    Some(format!("{count} of the kernel or with a lifetime left unchanged ({first}{rest}{more}): {from}"))
+/// What is reported of routes that a wish is for and that stay as they are.
+fn of_kept(kept: &[&str], which: &str, by_bpf: bool) -> Option<String> {
+    let count = match kept.len() {
+        0 => return None,
+        1 => "1 route".to_string(),
+        many => format!("{many} routes"),
+    };
+    Some(format!("{count} {which} left unchanged ({}): {}", named(kept, "; "), instead(by_bpf)))
+}
+
+/// What becomes of connections whose route is not set.
+fn instead(by_bpf: bool) -> &'static str {
+    if by_bpf { "new connections there get from BPF what it can set" } else { "connections there are not set" }
+}
+
+/// The first of many names.
+pub fn named(names: &[impl AsRef<str>], between: &str) -> String {
+    let first = names.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<_>>().join(between);
+    if names.len() > NAMED { format!("{first}{between}...") } else { first }
 }
 
 fn priority(route: &RouteMessage) -> u32 {
@@ -188,7 +291,8 @@ fn priority(route: &RouteMessage) -> u32 {
     route.attributes.iter().find_map(priority).unwrap_or(0)
 }
 
-fn destination(route: &RouteMessage) -> Option<Prefix> {
+/// Where a route leads; `None`: of a family that has no addresses of the Internet.
+pub fn destination(route: &RouteMessage) -> Option<Prefix> {
     let address = route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Destination(RouteAddress::Inet(address)) => Some(IpAddr::from(*address)),
         RouteAttribute::Destination(RouteAddress::Inet6(address)) => Some(IpAddr::from(*address)),
@@ -203,9 +307,14 @@ fn destination(route: &RouteMessage) -> Option<Prefix> {
 }
 
 /// In the form in which the kernel accepts it, and which is the same whatever the state of links: the kernel sets flags (dead, linkdown, offload)
-/// as links change, and refuses some of them in a request. A lifetime stays, since it tells which routes must not be replaced.
+/// as links change, and refuses some of them in a request. Of a nexthop object, which has its gateway and flags, the number stays. A lifetime stays,
+/// since it tells which routes must not be replaced.
 fn cleaned(mut route: RouteMessage) -> RouteMessage {
     route.header.flags &= RouteFlags::Onlink;
+    if route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::NhId(_))) {
+        route.header.flags = RouteFlags::empty();
+        route.attributes.retain(|attribute| !is_of_nexthop(attribute));
+    }
     route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::CacheInfo(info) if info.expires == 0));
     for attribute in &mut route.attributes {
         if let RouteAttribute::MultiPath(hops) = attribute {
@@ -215,6 +324,19 @@ fn cleaned(mut route: RouteMessage) -> RouteMessage {
         }
     }
     route
+}
+
+/// What the kernel shows of a nexthop object with each of its routes.
+fn is_of_nexthop(attribute: &RouteAttribute) -> bool {
+    matches!(
+        attribute,
+        RouteAttribute::Gateway(_)
+            | RouteAttribute::Via(_)
+            | RouteAttribute::Oif(_)
+            | RouteAttribute::MultiPath(_)
+            | RouteAttribute::Encap(_)
+            | RouteAttribute::EncapType(_)
+    )
 }
 
 /// A copy of `route` for a prefix of its own.
@@ -245,17 +367,13 @@ fn with_metrics(mut route: RouteMessage, wanted: &Metrics) -> RouteMessage {
         set(RouteMetric::InitCwnd(segments));
     }
     if let Some(ms) = wanted.rto_min_ms {
-        // Linux reads this one, and the next two, only where the route locks it
+        // Linux reads this one, and the next, only where the route locks it
         set(RouteMetric::RtoMin(ms));
         lock |= 1 << RTAX_RTO_MIN;
     }
     if let Some(name) = &wanted.cc {
         set(RouteMetric::CcAlgo(name.clone()));
         lock |= 1 << RTAX_CC_ALGO;
-    }
-    if let Some(segments) = wanted.cwnd_clamp {
-        set(RouteMetric::Cwnd(segments));
-        lock |= 1 << RTAX_CWND;
     }
     if let Some(bytes) = wanted.window {
         set(RouteMetric::Window(bytes));
@@ -280,19 +398,38 @@ fn with_metrics(mut route: RouteMessage, wanted: &Metrics) -> RouteMessage {
     route
 }
 
-/// A normal form, whatever the order of the kernel's attributes.
-pub fn essence(route: &RouteMessage) -> (Vec<String>, Vec<String>) {
-    let mut ways: Vec<String> = Vec::new();
-    let mut metrics: Vec<String> = Vec::new();
-    for attribute in &route.attributes {
-        match attribute {
-            RouteAttribute::Metrics(list) => metrics.extend(list.iter().map(|metric| format!("{metric:?}"))),
-            other => ways.push(format!("{other:?}")),
-        }
+/// What two routes of nexthop objects of IPv4 have in common if Linux gives one that comes without metrics the other's; `None` of others.
+pub fn description(route: &RouteMessage) -> Option<(u32, u8, u32)> {
+    let object = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::NhId(number) if route.header.address_family == AddressFamily::Inet => Some(*number),
+        _ => None,
+    });
+    object.map(|number| (number, route.header.protocol.into(), priority(route)))
+}
+
+/// The route without metrics; `None` if it has none.
+pub fn bare(route: &RouteMessage) -> Option<RouteMessage> {
+    let mut bare = route.clone();
+    bare.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::Metrics(_)));
+    (bare.attributes.len() < route.attributes.len()).then_some(bare)
+}
+
+/// The route without its lifetime, which counts down.
+fn lasting(route: &RouteMessage) -> RouteMessage {
+    let mut route = route.clone();
+    route.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::CacheInfo(_)));
+    route
+}
+
+/// Whether two routes say the same, whatever the order of the kernel's attributes.
+pub fn is_same(one: &RouteMessage, other: &RouteMessage) -> bool {
+    fn all_in<T: PartialEq>(these: &[T], those: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+        these.len() == those.len() && these.iter().all(|this| those.iter().any(|that| same(this, that)))
     }
-    ways.sort();
-    metrics.sort();
-    (ways, metrics)
+    all_in(&one.attributes, &other.attributes, |one, other| match (one, other) {
+        (RouteAttribute::Metrics(one), RouteAttribute::Metrics(other)) => all_in(one, other, PartialEq::eq),
+        (one, other) => one == other,
+    })
 }
 
 /// The route without the name of an algorithm; `None` if it has none. Linux shows it so once the algorithm is unloaded, and refuses the name.
@@ -309,13 +446,18 @@ pub fn without_algorithm(route: &RouteMessage) -> Option<RouteMessage> {
 
 /// Whether `now`, from the kernel, is the route that was set as `own`.
 pub fn shows(now: &RouteMessage, own: &RouteMessage) -> bool {
-    let now = essence(now);
-    now == essence(own) || without_algorithm(own).is_some_and(|own| now == essence(&own))
+    is_same(now, own) || without_algorithm(own).is_some_and(|own| is_same(now, &own))
 }
 
 /// The metrics as text: `InitCwnd(20), Lock(8192), RtoMin(2)`.
 pub fn metrics_of(route: &RouteMessage) -> String {
-    essence(route).1.join(", ")
+    let of = |attribute: &RouteAttribute| match attribute {
+        RouteAttribute::Metrics(metrics) => metrics.iter().map(|metric| format!("{metric:?}")).collect(),
+        _ => Vec::new(),
+    };
+    let mut metrics: Vec<String> = route.attributes.iter().flat_map(of).collect();
+    metrics.sort();
+    metrics.join(", ")
 }
 
 /// For the journal.

@@ -7,6 +7,7 @@ use crate::config::Places;
 use crate::lock::lock;
 use bus::files::{FileError, put_checked, read_checked};
 use bus::{Report, Telemetry};
+use kernel::retune::boot_time;
 use policy::{Host, Link};
 use serde::{Deserialize, Serialize};
 use units::Time;
@@ -30,6 +31,15 @@ pub struct Status {
     pub records_lost: u64,
     /// Its last report, or the one that it would have sent.
     pub report: Option<Report>,
+    /// When this was written, milliseconds since the machine's start.
+    #[serde(default)]
+    pub written_ms: u64,
+    /// When something of the Oracle's came last, on the same clock.
+    #[serde(default)]
+    pub heard_ms: Option<u64>,
+    /// The Oracle's period.
+    #[serde(default)]
+    pub period: Option<Time>,
 }
 
 /// The status of the agent of a folder.
@@ -52,9 +62,19 @@ pub fn status(places: &Places) -> Result<Status, FileError> {
 }
 
 impl Status {
+    /// How old it is now.
+    pub fn age(&self) -> Time {
+        Time::from_ms((boot_time().as_millis() as u64).saturating_sub(self.written_ms))
+    }
+
+    /// How long the Oracle had been silent when this was written.
+    pub fn silence(&self) -> Option<Time> {
+        self.heard_ms.map(|heard_ms| Time::from_ms(self.written_ms.saturating_sub(heard_ms)))
+    }
+
     /// The same without values that change by themselves.
     pub(crate) fn without_time(&self) -> Status {
-        let mut still = self.clone();
+        let mut still = Status { written_ms: 0, heard_ms: None, ..self.clone() };
         if let Some(report) = &mut still.report {
             (report.host, report.links, report.telemetry) = <(Host, Vec<Link>, Vec<Telemetry>)>::default();
             report.in_force.iter_mut().for_each(|rule| rule.left = Time::ZERO);

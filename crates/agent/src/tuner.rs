@@ -3,13 +3,18 @@
 use crate::config::{Config, Means, Places};
 use crate::error::AgentError;
 use crate::journal::Journal;
-use crate::namespaces::in_each;
+use crate::namespaces::{each_below, in_each};
 use crate::plan::Plan;
+use crate::reconcile::{FOLLOW, Reconciler};
+use crate::routes::Table;
 use kernel::bpffs::MountError;
 use kernel::retune::{Counts, Record, RetuneError, Retuner};
 use kernel::{PinError, Pins};
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use units::Time;
 
 /// What lacks without BPF.
 const WITHOUT_BPF: &str = "without BPF only routes and sysctls are set: open connections keep what they have, rules with a port, pacing, \
@@ -19,12 +24,19 @@ const WITHOUT_BPF: &str = "without BPF only routes and sysctls are set: open con
 #[derive(Debug)]
 pub struct Tuner {
     retuner: Option<Retuner>,
-    journal: Journal,
+    reconciler: Reconciler,
     means: Means,
     /// What cannot be set without BPF, and why there is none.
     lacking: Option<String>,
     cgroup: PathBuf,
     pins: PathBuf,
+    /// Rules are set on connections.
+    has_rules: bool,
+    /// When it is looked next whether the program is still attached.
+    attached_at: Time,
+    /// Why no connection is set just now.
+    detached: Option<String>,
+    notes: Vec<String>,
 }
 
 impl Tuner {
@@ -51,7 +63,18 @@ impl Tuner {
                 Err(error) => return Err(error),
             }
         }
-        let mut tuner = Tuner { retuner, journal, means, lacking, cgroup, pins };
+        let mut tuner = Tuner {
+            retuner,
+            reconciler: Reconciler::new(journal),
+            means,
+            lacking,
+            cgroup,
+            pins,
+            has_rules: false,
+            attached_at: Time::ZERO,
+            detached: None,
+            notes: Vec::new(),
+        };
         tuner.set_rules(&Plan::default())?;
         Ok((tuner, notes))
     }
@@ -61,23 +84,84 @@ impl Tuner {
         self.means
     }
 
+    /// The numbers of the cgroups whose connections are set, as the kernel names them; `None`: those of all.
+    pub fn cgroups(&self) -> Option<BTreeSet<u64>> {
+        let is_root = kernel::cgroup_mounts().contains(&self.cgroup);
+        (self.retuner.is_some() && !is_root).then(|| {
+            let mut numbers = BTreeSet::new();
+            each_below(&self.cgroup, &mut |folder| numbers.extend(fs::metadata(folder).map(|folder| folder.ino())));
+            numbers
+        })
+    }
+
     /// What this host lacks, as text.
     pub fn lacking(&self) -> Option<&str> {
         self.lacking.as_deref()
     }
 
-    /// Sets the host as the plan says. Returns what could not be done.
+    /// Sets the host as the plan says.
     ///
     /// # Errors
     /// The kernel or the journal fails: it is unknown then what is set.
-    pub fn apply(&mut self, plan: &Plan) -> Result<Vec<String>, AgentError> {
-        let notes = if self.means.routes() { self.journal.apply(plan)? } else { Vec::new() };
+    pub fn apply(&mut self, plan: &Plan) -> Result<(), AgentError> {
+        if self.means.routes() {
+            self.reconciler.set(plan)?;
+        }
         self.set_rules(plan)?;
-        Ok(notes)
+        self.note();
+        Ok(())
+    }
+
+    /// Sets again what others have changed, and attaches the program anew where its cgroup was made anew; whether there was anything to do.
+    /// `spent` is the CPU time that this thread has had.
+    ///
+    /// # Errors
+    /// As of [`Tuner::apply`].
+    pub fn follow(&mut self, now: Time, spent: impl Fn() -> Time) -> Result<bool, AgentError> {
+        let mut is_news = self.reconciler.follow(now, spent)?;
+        if self.has_rules && now >= self.attached_at {
+            self.attached_at = now + FOLLOW;
+            let why = self.stay_attached().err();
+            is_news |= why != self.detached;
+            self.detached = why;
+        }
+        self.note();
+        Ok(is_news)
+    }
+
+    /// Or why no connection is set.
+    fn stay_attached(&mut self) -> Result<(), String> {
+        let Some(retuner) = &mut self.retuner else { return Ok(()) };
+        if !self.cgroup.exists() {
+            return Err(format!("{}: there is no such cgroup: no connection is set", self.cgroup.display()));
+        }
+        let is_new = retuner.stay_attached(&self.cgroup).map_err(|error| error.to_string())?;
+        if is_new { adopt(retuner, &self.cgroup).map_err(|error| error.to_string()) } else { Ok(()) }
+    }
+
+    /// When to call [`Tuner::follow`] at the latest.
+    pub fn next(&self, now: Time) -> Time {
+        if self.reconciler.is_active() || self.has_rules { now + FOLLOW } else { Time::NEVER }
+    }
+
+    /// What could not be set.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn note(&mut self) {
+        self.notes = self.reconciler.notes().iter().chain(&self.detached).cloned().collect();
+    }
+
+    /// The routes, if they are known.
+    pub fn routes(&self) -> Option<&Table> {
+        self.reconciler.table()
     }
 
     fn set_rules(&mut self, plan: &Plan) -> Result<(), RetuneError> {
         let Some(retuner) = &mut self.retuner else { return Ok(()) };
+        self.has_rules = !plan.rules.is_empty();
+        self.attached_at = Time::ZERO;
         retuner.set(&plan.rules)?;
         adopt(retuner, &self.cgroup)
     }
@@ -98,17 +182,18 @@ impl Tuner {
         self.retuner.as_ref().map_or(Ok(()), |retuner| retuner.ended(take))
     }
 
-    /// Restores everything and removes what is in the kernel. Returns what was left because it has been changed by others.
+    /// Restores everything and removes what is in the kernel. Returns what was left because it has been changed by others, and what cannot be
+    /// restored now.
     ///
     /// # Errors
     /// The kernel's, or the journal's.
-    pub fn restore(mut self) -> Result<Vec<String>, AgentError> {
+    pub fn restore(mut self) -> Result<(Vec<String>, Option<String>), AgentError> {
         let rules = self.set_rules(&Plan::default());
-        let notes = self.journal.undo()?;
+        let restored = self.reconciler.undo()?;
         rules?;
         drop(self.retuner.take());
         remove(&self.pins)?;
-        Ok(notes)
+        Ok(restored)
     }
 }
 
@@ -161,6 +246,10 @@ pub fn reset(places: &Places, cgroup: &Path) -> Result<bool, AgentError> {
     }
     // the quick part first; an agent that was killed at its start may not have got there
     let _ = Retuner::end_rules(&places.pins);
+    // with its cgroup the connections have gone, too
+    if !cgroup.exists() {
+        return Ok(remove(&places.pins)?);
+    }
     let mut retuner = attached(cgroup, places)?;
     retuner.set(&[])?;
     adopt(&mut retuner, cgroup)?;

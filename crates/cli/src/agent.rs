@@ -17,7 +17,12 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process;
-use units::Rate;
+use units::{Rate, Time};
+
+/// An agent that works writes its status more often.
+const LATE: Time = Time::from_secs(15);
+/// An Oracle that says nothing for so many periods has stopped, or is not reached.
+const SILENT: u64 = 3;
 
 /// Set this host's TCP by the Oracle's CUEs
 ///
@@ -28,7 +33,8 @@ use units::Rate;
 /// Needs root, or CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN. If the kernel refuses BPF, the agent sets only routes and
 /// sysctls, which needs only CAP_NET_ADMIN, and reports what it cannot set.
 ///
-/// Exit codes: 0 stopped by a signal, 1 the kernel or the disk failed, 2 bad input.
+/// Exit codes: 0 stopped by a signal, and everything is restored; 1 something could not be restored, or the kernel or the disk failed; 2 bad
+/// input.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -45,6 +51,9 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Print the agent's status: the CUEs in force and their effect
+    ///
+    /// The agent writes its status each second in which something changes, and at least every 5 s. Exit codes: 0 an agent runs, 3 none does, 1
+    /// the status cannot be read.
     Status {
         #[command(flatten)]
         places: PlaceArgs,
@@ -55,8 +64,8 @@ enum Command {
     /// Restore what a dead agent has left
     ///
     /// Restores routes, sysctls and the parameters of open connections, and removes the BPF program. A value that another program has
-    /// changed since is reported and not restored. A second reset does nothing. Exit codes: 0 done, 1 the kernel failed, 2 an agent is
-    /// running.
+    /// changed since is reported and not restored. A second reset does nothing. Exit codes: 0 done, 1 something could not be restored,
+    /// 2 an agent is running.
     Reset {
         #[command(flatten)]
         places: PlaceArgs,
@@ -178,18 +187,21 @@ pub fn agent(args: Args) -> Result<(), Failure> {
         Some(Command::Status { places, json }) => {
             let status = agent::status(&places.places());
             let status = status.map_err(|error| Failure::Run(error.to_string()))?;
-            if json { print_json(&status) } else { print(&text(&status)) }
+            if json { print_json(&status) } else { print(&text(&status, status.age())) }?;
+            if status.running { Ok(()) } else { Err(Failure::NotRunning) }
         }
         Some(Command::Reset { places }) => {
             let reset = agent::reset(&places.places(), &places.cgroup()).map_err(|error| failure(&error))?;
             if let Some(hidden) = kernel::bpffs::hidden() {
                 message!("routes and sysctls were checked, but not the BPF program: {hidden}");
             }
-            print(&words(&reset))
+            print(&words(&reset))?;
+            reset.left.map_or(Ok(()), |left| Err(Failure::Run(left)))
         }
         Some(Command::Guard { places }) => {
             let reset = agent::guard(io::stdin().lock(), &places.places(), &places.cgroup());
-            reset.map_err(|error| failure(&error))?.notes.iter().for_each(|note| message!("guardian: {note}"));
+            let Reset { notes, left, .. } = reset.map_err(|error| failure(&error))?;
+            notes.iter().chain(&left).for_each(|note| message!("guardian: {note}"));
             Ok(())
         }
     }
@@ -274,10 +286,10 @@ fn words(reset: &Reset) -> String {
     if reset.program {
         text.push_str("the BPF program was removed, and open connections have their own parameters\n");
     }
-    if reset.routes {
+    if reset.routes && reset.left.is_none() {
         text.push_str("routes and sysctls were restored\n");
     }
-    if text.is_empty() {
+    if text.is_empty() && reset.left.is_none() {
         text.push_str("there was nothing to restore\n");
     }
     for note in &reset.notes {
@@ -286,13 +298,35 @@ fn words(reset: &Reset) -> String {
     text
 }
 
-/// The status as text.
-fn text(status: &Status) -> String {
+/// Whether the Oracle is there: that its server is connected says little.
+fn oracle(status: &Status) -> String {
+    let period =
+        status.period.map_or("it has announced no period yet".to_string(), |period| format!("a period is {period}"));
+    match (status.connected, status.silence()) {
+        (false, None) => "Oracle: not connected, and not heard yet".to_string(),
+        (false, Some(silence)) => format!("Oracle: not connected; last heard {silence} before that; {period}"),
+        (true, None) => "Oracle: connected, and not heard yet".to_string(),
+        (true, Some(silence)) if status.period.is_some_and(|period| silence >= period * SILENT) => {
+            format!(
+                "Oracle: silent; last heard {silence} before that; {period}; what it has set stays until it expires"
+            )
+        }
+        (true, Some(silence)) => format!("Oracle: connected; last heard {silence} before that; {period}"),
+    }
+}
+
+/// The status as text, when it is so old.
+fn text(status: &Status, age: Time) -> String {
     let mut text = String::new();
     let mut line = |words: String| writeln!(text, "{words}").expect("writing to a string");
-    line(format!("agent: {}", if status.running { "running" } else { "not running" }));
+    line(match (status.running, status.report.is_some()) {
+        (false, _) => "agent: not running".to_string(),
+        (true, false) => "agent: running; it has no status yet".to_string(),
+        (true, true) if age > LATE => format!("agent: running, but its status is {age} old: it hangs"),
+        (true, true) => format!("agent: running; its status is {age} old"),
+    });
     let Some(report) = status.report.as_ref().filter(|_| status.running) else { return text };
-    line(format!("Oracle: {}", if status.connected { "connected" } else { "not connected" }));
+    line(oracle(status));
     let epoch = report.epoch.map_or("none yet".to_string(), |epoch| epoch.to_string());
     let counts = report.counts;
     line(format!(

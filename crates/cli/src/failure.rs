@@ -5,6 +5,9 @@ use document::Diagnostic;
 /// Exit code of an interrupted program: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
 
+/// Exit code of a question about a program that does not run, as systemctl and other tools have it.
+const NOT_RUNNING: u8 = 3;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
@@ -14,6 +17,8 @@ pub enum Failure {
     Located(Vec<Diagnostic>),
     /// The input was right, the work failed.
     Run(String),
+    /// What was asked about does not run; that was printed.
+    NotRunning,
     /// The user stopped it.
     Interrupted,
     /// The user stopped it, and what is done stays.
@@ -26,6 +31,7 @@ impl Failure {
         match self {
             Failure::Input(_) | Failure::Located(_) => 2,
             Failure::Run(_) => 1,
+            Failure::NotRunning => NOT_RUNNING,
             Failure::Interrupted | Failure::Paused(_) => INTERRUPTED,
         }
     }
@@ -40,6 +46,7 @@ impl Failure {
                 drawn.join("\n").trim_end().to_string()
             }
             Failure::Paused(text) => text.clone(),
+            Failure::NotRunning => String::new(),
             Failure::Interrupted => "interrupted: nothing was written".to_string(),
         }
     }

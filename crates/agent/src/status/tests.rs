@@ -72,3 +72,14 @@ fn a_status_is_written_again_for_news_and_not_for_numbers_that_always_change() {
     assert_ne!(of(1.0, Time::from_secs(5), "reno on 2", 3), now);
     assert_ne!(of(1.0, Time::from_secs(5), "reno on 1", 4), now);
 }
+
+#[test]
+fn a_status_knows_its_age_and_how_long_the_oracle_was_silent() {
+    let status = |written_ms, heard_ms| Status { written_ms, heard_ms, ..Status::default() };
+    assert_eq!(status(60_000, Some(57_500)).silence(), Some(Time::from_ms(2500)));
+    assert_eq!(status(60_000, None).silence(), None, "never heard");
+    let now = boot_time().as_millis() as u64;
+    let age = status(now - 40_000, None).age();
+    assert!(age >= Time::from_secs(40) && age < Time::from_secs(60), "{age}");
+    assert_eq!(status(60_000, Some(57_500)).without_time(), status(61_000, Some(60_500)).without_time());
+}

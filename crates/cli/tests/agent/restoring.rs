@@ -120,19 +120,19 @@ fn an_agent_that_is_stopped_while_it_waits_for_another_has_not_failed() {
 }
 
 #[test]
-fn what_others_have_changed_since_is_not_restored() {
+fn what_others_have_changed_since_the_agent_was_killed_is_not_restored() {
     let Some(world) = World::new() else { return };
     let mut oracle = TestOracle::new(&world);
     let agent = world.agent(&mut oracle, &["--means", "routes"]);
     oracle.send(&cue(1, all()));
     assert!(eventually(|| world.ip("route show default").contains("initcwnd 20")), "{}", agent.said());
+    kill(Pid::from_raw(guardian(&agent)), Signal::SIGKILL).unwrap();
+    agent.kill();
     world.ip(&format!("route replace default via {THERE} initcwnd 33"));
     world.here(|| fs::write("/proc/sys/net/ipv4/tcp_ecn", "0").unwrap());
-    let log = world.path("log-agent");
-    agent.interrupt();
+    let said = world.reset();
     assert!(world.ip("route show default").contains("initcwnd 33"));
     assert_eq!(world.here(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap()).trim(), "0");
-    let said = fs::read_to_string(log).unwrap();
     assert!(said.contains("route 0.0.0.0/0") && said.contains("net.ipv4.tcp_ecn is not restored"), "{said}");
     assert!(!world.ip("route show 10.98.0.0/16").contains("initcwnd"), "the rest is restored");
 }
