@@ -35,6 +35,8 @@ struct Kind {
     example: &'static str,
     /// Unit and its size in the smallest unit.
     units: &'static [(&'static str, u64)],
+    /// The same as ns-3, tc, iperf and Mininet write them; they are read and not printed.
+    others: &'static [(&'static str, u64)],
 }
 
 const TIME: Kind = Kind {
@@ -49,6 +51,17 @@ const TIME: Kind = Kind {
         ("min", 60_000_000_000_000),
         ("µs", 1_000_000),
     ],
+    others: &[
+        ("μs", 1_000_000),
+        ("nsec", 1_000),
+        ("usec", 1_000_000),
+        ("usecs", 1_000_000),
+        ("msec", 1_000_000_000),
+        ("msecs", 1_000_000_000),
+        ("sec", 1_000_000_000_000),
+        ("secs", 1_000_000_000_000),
+        ("h", 3_600_000_000_000_000),
+    ],
 };
 
 const RATE: Kind = Kind {
@@ -60,6 +73,30 @@ const RATE: Kind = Kind {
         ("Mbit/s", 1_000_000),
         ("Gbit/s", 1_000_000_000),
         ("Tbit/s", 1_000_000_000_000),
+    ],
+    // tc's `kbps` and `mbps` are bytes a second, everyone else's are bits: `kbps` is left out, and so is all in small letters
+    others: &[
+        ("bit", 1),
+        ("kbit", 1_000),
+        ("Kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("Mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+        ("Gbit", 1_000_000_000),
+        ("Tbit", 1_000_000_000_000),
+        ("Kbps", 1_000),
+        ("Mbps", 1_000_000),
+        ("Gbps", 1_000_000_000),
+        ("Tbps", 1_000_000_000_000),
+        ("kb/s", 1_000),
+        ("Kb/s", 1_000),
+        ("Mb/s", 1_000_000),
+        ("Gb/s", 1_000_000_000),
+        ("k", 1_000),
+        ("K", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
     ],
 };
 
@@ -75,6 +112,8 @@ const BYTES: Kind = Kind {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ],
+    // `K` and `M` are powers of 1024 to some programs and of 1000 to others
+    others: &[("byte", 1), ("bytes", 1)],
 };
 
 /// `text` in the smallest unit of `kind`, rounded to the nearest.
@@ -90,7 +129,7 @@ fn parse(text: &str, kind: &Kind) -> Result<u64, UnitError> {
     if whole.is_empty() || !digits_only(whole) || !digits_only(fraction) {
         return Err(UnitError::NoNumber(text.into(), kind.example));
     }
-    let Some(&(_, scale)) = kind.units.iter().find(|(name, _)| *name == unit) else {
+    let Some(&(_, scale)) = kind.units.iter().chain(kind.others).find(|(name, _)| *name == unit) else {
         let found = if unit.is_empty() { "no unit".to_string() } else { format!("the unit `{unit}`") };
         let allowed = kind.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         return Err(UnitError::Unit { text: text.into(), found, kind: kind.name, allowed });
@@ -153,6 +192,28 @@ mod tests {
             assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
         }
         assert_eq!(Rate::from_mbps(2500).to_string(), "2.5 Gbit/s");
+    }
+
+    #[test]
+    fn units_of_other_programs_are_read_and_written_as_ours() {
+        let rates = ["20Mbps", "20mbit", "20Mbit", "20M", "20 Mb/s", "20000Kbps", "0.02G"];
+        for text in rates {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), "20 Mbit/s", "{text}");
+        }
+        assert_eq!(["10G", "10Gbit", "10Gbps"].map(|text| text.parse().unwrap()), [Rate::from_gbps(10); 3]);
+        for (text, ours) in [("5ms", "5 ms"), ("1 usec", "1 us"), ("3msec", "3 ms"), ("2sec", "2 s"), ("1h", "60 min")]
+        {
+            let time = text.parse::<Time>().unwrap();
+            assert_eq!(time, ours.parse().unwrap(), "{text}");
+        }
+        assert_eq!("1500 bytes".parse::<Bytes>().unwrap(), "1500 B".parse().unwrap());
+        // what is bytes a second to tc and bits to others
+        for text in ["20mbps", "20kbps"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        for text in ["64K", "1M"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn data_center_networks_and_their_balancing_are_checked() {
 #[test]
 fn units_and_ranges_are_checked() {
     refused(&[
-        (network("rate = \"100 Mbps\""), "4:8 `100 Mbps` has the unit `Mbps`; a rate is written with one of bit/s,"),
+        (network("rate = \"100 mbps\""), "4:8 `100 mbps` has the unit `mbps`; a rate is written with one of bit/s,"),
         (network("rate = \"10 ms\""), "4:8 `10 ms` has the unit `ms`; a rate"),
         (network("rate = \"0 Mbit/s\""), "4:8 `0 bit/s` is out of range: from 10 kbit/s to 10000 Gbit/s"),
         (network("rate = 100"), "4:8 a quantity is written in quotes with its unit, such as \"10 ms\", not an integer"),
