@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Folder of the results; replaced if an earlier run made it [default: opentcp-results/NAME]
+    /// Folder of the results [default: opentcp-results/NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// One JSON object on stdout instead of tables

@@ -37,6 +37,10 @@ pub struct Args {
     sets: Vec<String>,
     #[command(flatten)]
     options: Options,
+    /// Replace the folder's results even if they are of another scenario or of other values. Without this they stay: the default folder is then
+    /// NAME-2, NAME-3 and so on, and one that --out names is refused
+    #[arg(long)]
+    replace: bool,
     /// What runs the scenario
     #[arg(long, value_enum, default_value_t = Backend::Sim)]
     backend: Backend,
@@ -72,6 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         scenario: args.scenario.as_path().into(),
         sets: args.sets.clone(),
         out: args.options.out.clone(),
+        replace: args.replace,
         workers: args.options.workers(),
         slower: args.slower.unwrap_or_default(),
         backend: match args.backend {

@@ -130,6 +130,7 @@ impl Sink for Terminal {
             Event::Repeated { name, words } => progress.repeated(name, words),
             Event::Ended => progress.end(),
             Event::Note(words) => progress.note(words),
+            Event::Warning(words) => progress.note(&format!("note: {words}")),
         }
     }
 }

@@ -18,6 +18,7 @@ mod overrides;
 mod read;
 mod sizes;
 mod topology;
+mod unused;
 
 pub use bundle::Bundle;
 pub use document::{Diagnostic, Located};
@@ -26,3 +27,4 @@ pub use load::{Disk, Files, Input, Known, Loaded, Run};
 pub use model::*;
 pub use objection::Objection;
 pub use sizes::{SizeDistribution, SizeError};
+pub use unused::Unused;

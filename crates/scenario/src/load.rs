@@ -108,8 +108,7 @@ impl Scenario {
             Ok(plan) => plan,
             Err(problems) => return Err(Diagnostic::new(problems, &sources)),
         };
-        let stem = Path::new(input.name).file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
-        let context = Context::new(input.known, input.files, plain_name(&stem), sources);
+        let context = Context::new(input.known, input.files, default_name(input), sources);
         match runs(&plan, &context) {
             Ok(runs) => Ok(Loaded { runs }),
             Err(problems) => Err(Diagnostic::new(problems, &context.sources.borrow())),
@@ -118,13 +117,13 @@ impl Scenario {
 }
 
 /// What was written: the file, the sweep over it, and the overrides, which go over both.
-struct Plan {
+pub(crate) struct Plan {
     root: Node,
-    sweep: Sweep,
+    pub sweep: Sweep,
     sets: Vec<Set>,
 }
 
-fn plan(input: &Input<'_>) -> Result<Plan, Vec<Problem>> {
+pub(crate) fn plan(input: &Input<'_>) -> Result<Plan, Vec<Problem>> {
     let mut root = parse_document(0, input.text).map_err(|errors| {
         let problem = |error: document::tree::Syntax| Problem {
             message: format!("this is not TOML: {}", error.message),
@@ -173,7 +172,7 @@ fn runs(plan: &Plan, context: &Context<'_>) -> Result<Vec<Run>, Vec<Problem>> {
 }
 
 /// The run with this number.
-fn run(plan: &Plan, context: &Context<'_>, number: usize) -> Result<Run, Vec<Problem>> {
+pub(crate) fn run(plan: &Plan, context: &Context<'_>, number: usize) -> Result<Run, Vec<Problem>> {
     let Plan { root, sweep, sets } = plan;
     let mut root = root.clone();
     let mut place = |path: &KeyPath, value: &Node| {
@@ -197,6 +196,12 @@ fn run(plan: &Plan, context: &Context<'_>, number: usize) -> Result<Run, Vec<Pro
     let scenario = Reader::new(context).scenario(&root)?;
     let name = if short.is_empty() { scenario.name.clone() } else { plain_name(&short.join(",")) };
     Ok(Run { name, parameters, scenario })
+}
+
+/// The name of a scenario that names itself nowhere.
+pub(crate) fn default_name(input: &Input<'_>) -> String {
+    let stem = Path::new(input.name).file_stem().map_or("scenario".into(), |stem| stem.to_string_lossy());
+    plain_name(&stem)
 }
 
 /// A name that is valid on every file system.

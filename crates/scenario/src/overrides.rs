@@ -137,7 +137,7 @@ pub(crate) fn take_sweep(root: &mut Node, sets: &mut Vec<Set>) -> Result<Sweep, 
 }
 
 /// Whether `path` begins with `outer`.
-fn within(path: &Path, outer: &Path) -> bool {
+pub(crate) fn within(path: &Path, outer: &Path) -> bool {
     outer.len() <= path.len() && path.iter().zip(outer).all(|(one, other)| one.0 == other.0)
 }
 

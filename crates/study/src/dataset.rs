@@ -14,6 +14,7 @@ use crate::request::{Backend, results_folder};
 use crate::run::{Done, Kept, RunRequest, prepare, speed};
 use crate::stop::Stop;
 use crate::sweep::{Job, run_one, threads_of};
+use crate::unvaried::unvaried;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use results::{Dataset, PackedRun, RunResults, RunSummary, StoredRun, Summary};
@@ -228,6 +229,9 @@ impl Sweep {
             return Err(failure);
         }
         let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for words in unvaried(&done.runs) {
+            monitor.warn(&words);
+        }
         failed.sort_unstable();
         let failed: Vec<_> = failed.into_iter().map(|(number, why)| (self.jobs[number].name.clone(), why)).collect();
         self.judge(done, &failed)

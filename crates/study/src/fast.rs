@@ -18,10 +18,11 @@ pub use tell::tables as model_tables;
 
 use crate::failure::Failure;
 use crate::monitor::Monitor;
-use crate::request::{Backend, results_folder};
+use crate::place::place_of;
+use crate::request::Backend;
 use crate::run::{Done, Kept, RunRequest, prepare, speed, title};
 use crate::sweep::{Job, run_all};
-use results::{FlowRow, OfModel, RunResults, Slowdown, SlowdownOf, Story, Summary, SweepWriter, write_run};
+use results::{FlowRow, Maker, OfModel, RunResults, Slowdown, SlowdownOf, Story, Summary, SweepWriter, write_run};
 use scenario::Scenario;
 use std::time::Instant;
 
@@ -41,7 +42,7 @@ pub fn run_fast(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Fail
     let jobs = prepare(request, monitor)?;
     let seeds = seeds_of(&jobs)?;
     let scenario = &jobs[0].scenario;
-    let out = request.out.clone().unwrap_or_else(|| results_folder(&scenario.name));
+    let out = place_of(request, &jobs, Maker::ScaleModel, monitor)?;
     // created before the first run, so that a bad --out is reported at once; dropped unfinished, it leaves nothing
     let mut sweep = SweepWriter::create(&out).map_err(|error| Failure::bad_out(&error))?;
     let (began, mut hops) = (Instant::now(), 0);

@@ -2,6 +2,7 @@
 
 use crate::emu;
 use crate::failure::Failure;
+use crate::mistaken;
 use crate::monitor::Monitor;
 use crate::request::Backend;
 use crate::source::Source;
@@ -79,7 +80,20 @@ pub fn load_scenario(file: &Path, sets: &[String], backend: Backend) -> Result<V
 /// Its mistakes.
 pub fn read_scenario(source: &Source, sets: &[String], backend: Backend) -> Result<Vec<Run>, Failure> {
     let text = source.text("scenario")?;
+    if let Some(words) = mistaken::for_scenario(&source.name(), &text) {
+        return Err(Failure::Input(words));
+    }
     parse_for(backend, &source.name(), &text, sets, &source.disk())
+}
+
+/// The overrides and axes that change none of these runs, which [`read_scenario`] gave: a sentence each.
+pub(crate) fn unused(source: &Source, sets: &[String], backend: Backend, runs: &[Run]) -> Vec<String> {
+    let Ok(text) = source.text("scenario") else { return Vec::new() };
+    let (name, files) = (source.name(), source.disk());
+    let unused = with_known(backend, |known| {
+        Scenario::unused(&Input { name: &name, text: &text, sets, known, files: &files }, runs)
+    });
+    unused.into_iter().map(|unused| format!("{} changes nothing: {}", unused.what, unused.why)).collect()
 }
 
 /// The same of a scenario that is compiled in, with the simulator's algorithms.
@@ -94,16 +108,21 @@ fn parse_for(
     sets: &[String],
     files: &dyn Files,
 ) -> Result<Vec<Run>, Failure> {
-    let runs = match backend {
-        Backend::Sim => plan::runs(name, text, sets, files),
+    let loaded = with_known(backend, |known| Scenario::parse(&Input { name, text, sets, known, files }));
+    loaded.map(|loaded| loaded.runs).map_err(|diagnostic| Failure::located(&diagnostic))
+}
+
+/// Passes on the algorithms that a backend has.
+fn with_known<T>(backend: Backend, then: impl FnOnce(Known<'_>) -> T) -> T {
+    let ours = algorithm_names();
+    match backend {
+        Backend::Sim => then(Known { algorithms: &ours, policy: policy::Known { algorithms: &algorithm_facts() } }),
         Backend::Emu => {
-            let (names, facts) = (emu::algorithm_names(&algorithm_names()), emulated_algorithm_facts());
+            let (names, facts) = (emu::algorithm_names(&ours), emulated_algorithm_facts());
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let known = Known { algorithms: &names, policy: policy::Known { algorithms: &facts } };
-            Scenario::parse(&Input { name, text, sets, known, files }).map(|loaded| loaded.runs)
+            then(Known { algorithms: &names, policy: policy::Known { algorithms: &facts } })
         }
-    };
-    runs.map_err(|diagnostic| Failure::located(&diagnostic))
+    }
 }
 
 /// Reads and checks a policy file.
@@ -120,6 +139,9 @@ pub fn load_policy(file: &Path) -> Result<Policy, Failure> {
 /// Its mistakes.
 pub fn read_policy(source: &Source) -> Result<Policy, Failure> {
     let text = source.text("policy")?;
+    if let Some(words) = mistaken::for_policy(&source.name(), &text) {
+        return Err(Failure::Input(words));
+    }
     parse_policy(&source.name(), &text, &[]).map_err(|diagnostic| Failure::located(&diagnostic))
 }
 

@@ -17,8 +17,10 @@ pub mod emu;
 mod failure;
 mod fast;
 mod known;
+mod mistaken;
 mod monitor;
 mod overview;
+mod place;
 mod reproduce;
 mod request;
 mod run;
@@ -31,6 +33,7 @@ pub mod table;
 mod trial;
 mod tune;
 mod twin;
+mod unvaried;
 
 pub use dataset::{Shipped, Sweep, sweep};
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};

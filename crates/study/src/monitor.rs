@@ -35,6 +35,8 @@ pub enum Event<'a> {
     Ended,
     /// A message for the user.
     Note(&'a str),
+    /// What was asked for is not what the user may think.
+    Warning(&'a str),
 }
 
 impl Event<'_> {
@@ -86,6 +88,11 @@ impl<'a> Monitor<'a> {
     /// Sends a message to the user.
     pub(crate) fn note(self, words: &str) {
         self.sink.on_event(Event::Note(words));
+    }
+
+    /// Tells the user that what was asked for may not be what is thought.
+    pub(crate) fn warn(self, words: &str) {
+        self.sink.on_event(Event::Warning(words));
     }
 }
 

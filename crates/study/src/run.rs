@@ -2,13 +2,17 @@
 
 use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
-use crate::known::{check_algorithm_files, read_scenario};
+use crate::known::{check_algorithm_files, read_scenario, unused};
 use crate::monitor::Monitor;
-use crate::request::{Backend, all_cores, results_folder};
+use crate::place::{place_of, refuse_other};
+use crate::request::{Backend, all_cores};
 use crate::slower::Slower;
 use crate::source::Source;
 use crate::sweep::{Job, run_all};
-use results::{RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, WriteError, write_run};
+use crate::unvaried::unvaried;
+use results::{
+    Content, Maker, RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, WriteError, write_run,
+};
 use scenario::{Run, Scenario};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,8 +24,10 @@ pub struct RunRequest {
     pub scenario: Source,
     /// Overrides of the scenario, dotted: `KEY=VALUE`.
     pub sets: Vec<String>,
-    /// Folder of the results, replaced if an earlier run made it [default: by the scenario's name].
+    /// Folder of the results [default: by the scenario's name]. One that an earlier run made is replaced by a repetition of that run.
     pub out: Option<PathBuf>,
+    /// Replace results of another content as well.
+    pub replace: bool,
     /// Cores: simulations in parallel, and threads of one where the network is large and there are cores left. Results do not depend
     /// on it.
     pub workers: usize,
@@ -36,7 +42,7 @@ impl RunRequest {
     pub fn new(scenario: impl Into<Source>) -> RunRequest {
         let scenario = scenario.into();
         let (backend, slower) = (Backend::Sim, Slower::default());
-        RunRequest { scenario, sets: Vec::new(), out: None, workers: all_cores(), backend, slower }
+        RunRequest { scenario, sets: Vec::new(), out: None, replace: false, workers: all_cores(), backend, slower }
     }
 }
 
@@ -71,8 +77,12 @@ pub struct Kept {
 pub fn run(request: &RunRequest, monitor: Monitor<'_>) -> Result<Done, Failure> {
     let jobs = prepare(request, monitor)?;
     let scenario = &jobs[0].scenario;
-    let out = request.out.clone().unwrap_or_else(|| results_folder(&scenario.name));
+    let maker = if request.backend == Backend::Emu { Maker::Emulator } else { Maker::Simulator };
+    let out = place_of(request, &jobs, maker, monitor)?;
     let (runs, info) = execute(request, &jobs, &out, monitor)?;
+    for words in unvaried(&runs) {
+        monitor.warn(&words);
+    }
     Ok(Done { scenario: scenario.name.clone(), out, runs, info })
 }
 
@@ -100,19 +110,27 @@ pub fn simulate(
     let jobs = prepare(&RunRequest { backend: Backend::Sim, ..request.clone() }, monitor)?;
     let scenario = &jobs[0].scenario;
     let (scenario, title) = (scenario.name.clone(), title(scenario).to_string());
-    let (began, mut hops) = (Instant::now(), 0);
+    let (began, mut hops, mut kept) = (Instant::now(), 0, Vec::new());
     run_all(&jobs, request.workers, monitor, |run| {
         hops += run.summary.packet_hops;
+        kept.push(Kept::of(&run));
         take(run)
     })?;
+    for words in unvaried(&kept) {
+        monitor.warn(&words);
+    }
     Ok(Batch { scenario, title, info: speed(began, hops, request.workers.min(jobs.len())) })
 }
 
 /// Writes all results of a [`simulate`] into the folder `out`, as [`run`] does: the same bytes but for `run.json`, which has the speed.
+/// Results of another content are replaced only if `replace` says so.
 ///
 /// # Errors
 /// The folder cannot be made, or holds something else.
-pub fn write(out: &Path, batch: &Batch, runs: &[&RunResults]) -> Result<(), Failure> {
+pub fn write(out: &Path, batch: &Batch, runs: &[&RunResults], replace: bool) -> Result<(), Failure> {
+    if !replace {
+        refuse_other(&Content::of(runs), out)?;
+    }
     let written = match runs {
         [run] => write_run(out, run, Some(&batch.info)),
         runs => write_sweep(out, runs, &batch.title, &batch.info),
@@ -144,7 +162,11 @@ impl Kept {
 
 /// The checked runs of a request.
 pub(crate) fn prepare(request: &RunRequest, monitor: Monitor<'_>) -> Result<Vec<Job>, Failure> {
-    let jobs = jobs_of(read_scenario(&request.scenario, &request.sets, request.backend)?);
+    let runs = read_scenario(&request.scenario, &request.sets, request.backend)?;
+    for words in unused(&request.scenario, &request.sets, request.backend, &runs) {
+        monitor.warn(&words);
+    }
+    let jobs = jobs_of(runs);
     check_algorithm_files(&jobs, monitor)?;
     Ok(jobs)
 }

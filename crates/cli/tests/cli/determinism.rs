@@ -46,8 +46,8 @@ fn a_copy_of_a_built_in_algorithm_gives_the_same_bytes() {
     for name in ["cubic", "bbr"] {
         let source = format!("{}/../../cc/{name}.c", env!("CARGO_MANIFEST_DIR"));
         fs::copy(source, place.join(&format!("{name}.c"))).unwrap();
-        place.succeed(&["run", "a.toml", "--set", &format!("tcp.cc={name}"), "--out", "builtin"]);
-        place.succeed(&["run", "a.toml", "--set", &format!("tcp.cc={name}.c"), "--out", "copy"]);
+        place.succeed(&["run", "a.toml", "--set", &format!("tcp.cc={name}"), "--out", "builtin", "--replace"]);
+        place.succeed(&["run", "a.toml", "--set", &format!("tcp.cc={name}.c"), "--out", "copy", "--replace"]);
         let differ = differences(&place.join("builtin"), &place.join("copy"));
         assert_eq!(differ, [format!("files/{name}.c"), "scenario.toml".to_string()]);
     }
@@ -85,10 +85,10 @@ fn results_with_a_users_files_can_be_repeated_elsewhere() {
     for run in ["cc=mine.c", "cc=newreno"].map(|name| name.replace('=', "-")) {
         let first = elsewhere.join("first").join(&run);
         let scenario = first.join("scenario.toml").display().to_string();
-        elsewhere.succeed(&["run", &scenario, "--out", "again"]);
+        elsewhere.succeed(&["run", &scenario, "--out", "again", "--replace"]);
         assert_eq!(differences(&first, &elsewhere.join("again")), ["report.html", "summary.json"], "{run}");
         // A single run has a report, and a name of its own.
-        elsewhere.succeed(&["run", "again/scenario.toml", "--out", "third"]);
+        elsewhere.succeed(&["run", "again/scenario.toml", "--out", "third", "--replace"]);
         assert_eq!(differences(&elsewhere.join("again"), &elsewhere.join("third")), [""; 0], "{run}");
     }
 }

@@ -41,7 +41,7 @@ fn an_earlier_runs_results_outlive_an_interrupted_one() {
     place.succeed(&["run", "a.toml", "--out", "out"]);
     place.write("long.toml", &endless());
     let before = std::fs::read(place.join("out/summary.json")).unwrap();
-    let args = ["run", "long.toml", "--out", "out", "--jobs", "1"];
+    let args = ["run", "long.toml", "--out", "out", "--replace", "--jobs", "1"];
     let mut child = place.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(lines.by_ref().map(Result::unwrap).any(|line| line.starts_with("[1/")));

@@ -49,12 +49,61 @@ fn speed_is_in_run_json_and_nowhere_else() {
 }
 
 #[test]
-fn a_second_run_replaces_the_first() {
+fn results_of_another_content_are_not_replaced() {
     let place = Place::with(SMALL);
-    place.succeed(&["run", "a.toml", "--out", "out"]);
-    place.succeed(&["run", "a.toml", "--out", "out", "--set", "tcp.cc=vegas"]);
-    assert!(fs::read_to_string(place.join("out/scenario.toml")).unwrap().contains("vegas"));
+    let out = ["run", "a.toml", "--out", "out"];
+    place.succeed(&out);
+    place.succeed(&out);
+    let vegas = [&out[..], &["--set", "tcp.cc=vegas"]].concat();
+    let refused = place.opentcp(&vegas);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("has other results") && refused.stderr.contains("--replace"), "{}", refused.stderr);
+    let scenario = || fs::read_to_string(place.join("out/scenario.toml")).unwrap();
+    assert!(scenario().contains("newreno"), "they stay");
+    place.succeed(&[&vegas[..], &["--replace"]].concat());
+    assert!(scenario().contains("vegas"));
+    place.succeed(&["run", "out/scenario.toml", "--out", "out"]);
     assert_eq!(place.entries(), ["a.toml", "out"]);
+}
+
+#[test]
+fn the_default_folder_is_numbered_where_it_has_other_results() {
+    let place = Place::with(SMALL);
+    place.succeed(&["run", "a.toml"]);
+    let vegas = ["run", "a.toml", "--set", "tcp.cc=vegas"];
+    for _ in 0..2 {
+        let done = place.succeed(&vegas);
+        assert!(done.stderr.contains("report: opentcp-results/a-2/report.html"), "{}", done.stderr);
+    }
+    // two seeds are two runs in folders of their own
+    let seeds = place.succeed(&["run", "a.toml", "--set", "sweep.seed=[1, 2]"]);
+    assert!(seeds.stderr.contains("opentcp-results/a has other results, which stay"), "{}", seeds.stderr);
+    let again = place.succeed(&["run", "a.toml", "--set", "sweep.seed=[1, 2]"]);
+    assert!(again.stderr.contains("report: opentcp-results/a-3/report.html"), "{}", again.stderr);
+    let folders = ["a", "a-2", "a-3"].map(|name| place.join("opentcp-results").join(name).is_dir());
+    assert_eq!((folders, fs::read_dir(place.join("opentcp-results")).unwrap().count()), ([true; 3], 3));
+}
+
+#[test]
+fn what_changes_nothing_is_said_with_its_reason() {
+    let place = Place::with(&SMALL.replace("[[traffic]]\n", "[[traffic]]\ncc = \"newreno\"\n"));
+    let done = place.succeed(&["run", "a.toml", "--set", "tcp.cc=vegas"]);
+    assert!(
+        done.stderr.contains("note: tcp.cc=vegas changes nothing: each traffic entry names its own"),
+        "{}",
+        done.stderr
+    );
+    let random = place.succeed(&["run", "a.toml", "--set", "sweep.seed=[1, 2]"]);
+    assert!(!random.stderr.contains("note: "), "{}", random.stderr);
+    let fixed = SMALL.replace(
+        "random_pairs = { flows = 4, on_off = { rate = \"20 Mbit/s\", on = \"100 ms\", off = \"50 ms\" } }",
+        "bulk = { from = \"left1\", to = \"right1\" }",
+    );
+    let place = Place::with(&fixed);
+    for command in ["run", "sweep"] {
+        let done = place.succeed(&[command, "a.toml", "--set", "sweep.seed=[1, 2]"]);
+        assert!(done.stderr.contains("note: the seeds 1, 2 gave the same numbers: "), "{command}: {}", done.stderr);
+    }
 }
 
 #[test]

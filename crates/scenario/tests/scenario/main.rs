@@ -7,3 +7,4 @@ mod jobs;
 mod reading;
 mod reference;
 mod sizes;
+mod unused;

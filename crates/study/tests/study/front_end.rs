@@ -54,6 +54,7 @@ fn progress_of_each_run_comes_to_its_steps_and_then_ends() {
             Event::Advanced { steps: more } => *steps += more,
             Event::Finished { name, .. } => words.push(format!("finished {name}")),
             Event::Ended => words.push("ended".to_string()),
+            Event::Warning(warning) => words.push(warning.split(':').next().unwrap_or_default().to_string()),
             other => panic!("{other:?}"),
         }
     };
@@ -65,7 +66,8 @@ fn progress_of_each_run_comes_to_its_steps_and_then_ends() {
     };
     let done = run(&request, Monitor::new(&note, &Stop::default())).expect("it runs");
     let (words, steps) = seen.into_inner().expect("nobody panics");
-    assert_eq!(words, ["began 2", "finished seed=1", "finished seed=2", "ended"]);
+    let same = "the seeds 1, 2 gave the same numbers";
+    assert_eq!(words, ["began 2", "finished seed=1", "finished seed=2", "ended", same]);
     assert_eq!(steps, 2 * Event::STEPS);
     assert_eq!(done.runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>(), ["seed=1", "seed=2"]);
 }
@@ -145,7 +147,7 @@ fn results_in_memory_are_written_as_those_of_a_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let stop = Stop::default();
     for sets in [vec![], vec!["sweep.seed=[1, 2, 3]".to_string()]] {
-        let out = Some(folder.path().join("out"));
+        let out = Some(folder.path().join(sets.len().to_string()));
         let request = RunRequest { sets, out, ..RunRequest::new(text("small.toml", SMALL)) };
         let done = run(&request, Monitor::new(&unheard, &stop)).expect("it runs");
         let theirs = bytes(&done.out);
@@ -157,7 +159,7 @@ fn results_in_memory_are_written_as_those_of_a_run() {
         });
         let batch = batch.expect("it runs");
         assert!(!done.out.exists(), "simulating writes nothing");
-        write(&done.out, &batch, &kept.iter().collect::<Vec<_>>()).expect("there is room");
+        write(&done.out, &batch, &kept.iter().collect::<Vec<_>>(), false).expect("there is room");
         assert_eq!(batch.scenario, "small");
         assert_eq!(bytes(&done.out), theirs);
         assert!(theirs.len() > 3 * kept.len() && done.out.join("run.json").is_file());
