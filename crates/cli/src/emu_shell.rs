@@ -1,9 +1,10 @@
 //! `opentcp emu`: an emulated network for the user's own programs, and cleaning up after killed runs.
 
 use crate::failure::Failure;
+use crate::operator::is_root;
 use crate::stop;
 use crate::terminal::{message, note, print};
-use ::emu::{Network, hosts};
+use ::emu::{Furnished, Network, hosts};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +17,7 @@ use study::emu::{Origin, failure};
 pub const EXAMPLES: &str = "\
 Examples:
   opentcp emu shell scenarios/dctcp-star.toml                 then, in the shell:
-      h3 iperf3 -s -D; h1 iperf3 -c h3 -C ot_dctcp
+      h3 iperf3 -s -D; h1 iperf3 -c h3
   opentcp emu shell scenarios/dumbbell.toml --pcap captures   with captures for Wireshark
   opentcp emu clean                                           after a killed run or shell";
 
@@ -27,9 +28,9 @@ const FOLDER_PREFIX: &str = "opentcp-emu-";
 pub enum Command {
     /// Open a scenario's network and start a shell
     ///
-    /// The network exists until the shell ends: a network namespace for each host, the scenario's links, queues and failures, and its
-    /// algorithms in the kernel (`ot_NAME`). The scenario's traffic is not generated. `h1 PROGRAM` runs a program in host h1; all hosts
-    /// resolve the name h1, and the variable $h1 is its address. Needs root.
+    /// The network exists until the shell ends: a network namespace for each host, set as the scenario's `[tcp]` says, the scenario's links,
+    /// queues and failures, and the algorithms of all its runs in the kernel (`ot_NAME`). The scenario's traffic is not generated. `h1 PROGRAM`
+    /// runs a program in host h1; all hosts resolve the name h1, and the variable $h1 is its address. Needs root.
     #[command(after_help = EXAMPLES)]
     Shell {
         /// The scenario file (TOML)
@@ -88,14 +89,25 @@ fn remove_dead_folders() -> usize {
 }
 
 fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> Result<(), Failure> {
-    let mut runs = study::read_scenario(origin.source, origin.sets, Backend::Emu)?;
+    if !is_root() {
+        let file = origin.source.name();
+        return Err(Failure::Input(format!(
+            "a network of Linux hosts needs root: sudo opentcp emu shell {file} (`opentcp run {file}` simulates without)"
+        )));
+    }
+    let runs = study::read_scenario(origin.source, origin.sets, Backend::Emu)?;
     if runs.len() > 1 {
         note!("this scenario is a sweep; the network is that of its first run, {}", runs[0].name);
     }
-    let scenario = runs.remove(0).scenario;
+    let mut scenarios = runs.into_iter().map(|run| run.scenario);
+    let scenario = scenarios.next().expect("a scenario has a run");
+    let others: Vec<_> = scenarios.collect();
     // Ctrl-C is meant for the program in the shell
     let _stop = stop::on_signals();
-    let opened = ::emu::open(&scenario, pcap, |network| run_shell(network, command));
+    let opened = ::emu::open_with(&scenario, &others, pcap, |network, furnished| {
+        introduce(network, furnished);
+        run_shell(network, command)
+    });
     let (status, counted) = opened.map_err(|error| failure(error, *origin))?;
     let status = status.map_err(|error| Failure::Run(format!("the shell cannot be started: {error}")))?;
     let totals = counted.totals;
@@ -109,6 +121,33 @@ fn shell(origin: &Origin<'_>, pcap: Option<PathBuf>, command: Option<&str>) -> R
         return Err(Failure::Run(format!("the command ended with {status}")));
     }
     Ok(())
+}
+
+/// Says what is in the network.
+fn introduce(network: &Network, furnished: &Furnished) {
+    let Furnished { own, loaded, lacking } = furnished;
+    for host in network.hosts() {
+        note!("{:<12} {}", host.name(), host.address());
+    }
+    note!("algorithm    {own} on each host; another by TCP_CONGESTION, as in iperf3 -C: {}", choices(own, loaded));
+    for lacking in lacking {
+        note!("not as the scenario has it: {lacking}");
+    }
+    note!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
+}
+
+/// The algorithms that programs may choose beside the host's own: the scenario's first, then the kernel's.
+fn choices(own: &str, loaded: &[String]) -> String {
+    let of_kernel = kernel::algorithms().unwrap_or_default();
+    let of_kernel = of_kernel.iter().filter_map(|name| name.strip_prefix(kernel::KERNEL_PREFIX));
+    let all = loaded.iter().map(String::as_str).chain(of_kernel);
+    let mut names: Vec<&str> = Vec::new();
+    for name in all.filter(|name| *name != own) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
 }
 
 /// Runs the user's shell, with a command for each host in its PATH.
@@ -127,11 +166,6 @@ fn run_shell(network: &Network, command: Option<&str>) -> io::Result<process::Ex
     }
     if let Some(command) = command {
         process.arg("-c").arg(command);
-    } else {
-        for host in network.hosts() {
-            note!("{:<12} {}", host.name(), host.address());
-        }
-        note!("`{} PROGRAM` runs a program in that host; `exit` closes the network", network.hosts()[0].name());
     }
     let names: Vec<_> = network.hosts().iter().map(|host| (host.name(), host.address())).collect();
     let mut child = hosts::with_names(&names, &folder.names(), |given| {

@@ -39,6 +39,6 @@ mod taps;
 mod traffic;
 
 pub use error::EmuError;
-pub use run::{Emulated, Network, Watch, emulate, open};
+pub use run::{Emulated, Furnished, Network, Watch, emulate, open, open_with};
 pub use scheduling::Awake;
 pub use slowdown::Slowdown;

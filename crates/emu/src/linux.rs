@@ -42,6 +42,8 @@ pub struct Stack {
     pub pace: bool,
     /// Packets that wait for the card stay in the socket.
     pub limit_output: bool,
+    /// The algorithm of connections that choose none, by the kernel's name; none: the machine's. The scenario's traffic chooses its own.
+    pub congestion_control: Option<String>,
 }
 
 /// The hosts' settings for `scenario`, with timers as slow as the network.
@@ -49,11 +51,13 @@ pub struct Stack {
 /// # Errors
 /// What Linux cannot do.
 pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objection>> {
-    let tcp = &scenario.tcp;
     let objections = objections(scenario, slowdown);
-    if !objections.is_empty() {
-        return Err(objections);
-    }
+    if objections.is_empty() { Ok(nearest_stack(scenario, slowdown)) } else { Err(objections) }
+}
+
+/// The same, without what Linux cannot do.
+pub fn nearest_stack(scenario: &Scenario, slowdown: Slowdown) -> Stack {
+    let tcp = &scenario.tcp;
     let on = |on: bool| i32::from(on).to_string();
     let least = 4096;
     let buffer = |most: u64, usual: u64| format!("{} {} {most}", least.min(most), usual.min(most));
@@ -75,7 +79,7 @@ pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objec
         ("tcp_wmem", buffer(tcp.send_buffer.get(), 16_384)),
         ("tcp_rmem", buffer(tcp.receive_buffer.get(), 131_072)),
     ];
-    Ok(Stack {
+    Stack {
         mtu: tcp.mtu(),
         sysctls: values.into_iter().map(|(key, value)| (format!("net.ipv4.{key}"), value)).collect(),
         initial_cwnd: tcp.initial_cwnd,
@@ -83,7 +87,8 @@ pub fn stack(scenario: &Scenario, slowdown: Slowdown) -> Result<Stack, Vec<Objec
         gso_max_segs: (tcp.tso_segments < TSO_SEGMENTS).then_some(tcp.tso_segments),
         pace: tcp.pacing == Pacing::On,
         limit_output: tcp.limit_output == LimitOutput::Auto,
-    })
+        congestion_control: None,
+    }
 }
 
 /// `tcp_tso_rtt_log`: a super-segment grows by 64 KB, halved for every 2^value microseconds of the minimum RTT, which a slow network makes
@@ -97,7 +102,8 @@ pub fn ecn(scenario: &Scenario) -> &'static str {
     if scenario.tcp.ecn == Ecn::On { "1" } else { "2" }
 }
 
-fn objections(scenario: &Scenario, slowdown: Slowdown) -> Vec<Objection> {
+/// What of the hosts' settings Linux cannot do.
+pub fn objections(scenario: &Scenario, slowdown: Slowdown) -> Vec<Objection> {
     let tcp = &scenario.tcp;
     let mut found = Vec::new();
     let mut object = |key: &str, message: String, help: &str| {

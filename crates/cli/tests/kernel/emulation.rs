@@ -222,3 +222,43 @@ fn a_web_page_is_fetched_in_a_shell_and_its_packets_can_be_read() {
     }
     until("the algorithm is gone", || !is_loaded());
 }
+
+/// A connection between two hosts, which choose nothing: what its sender's socket has. The sixth byte of TCP_INFO has its options: 1 is
+/// timestamps, 8 is ECN.
+const CONNECT: &str = "h2 python3 -c 'import socket; s = socket.create_server((\"\", 80)); print(flush=True, file=open(\"ready\", \"w\")); \
+                       s.accept()[0].recv(1)' & until [ -e ready ]; do sleep 0.1; done; \
+                       h1 python3 -c 'import os, socket; s = socket.create_connection((os.environ[\"h2\"], 80)); \
+                       print(s.getsockopt(6, 13, 16).rstrip(b\"\\0\").decode(), s.getsockopt(6, 11, 8)[5] & 9); s.send(b\"x\")'; wait";
+
+#[test]
+fn programs_in_a_shell_run_on_the_scenarios_tcp() {
+    let Some((_machine, place)) = machine() else { return };
+    if !has("python3") {
+        return;
+    }
+    let dctcp = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cc/dctcp.c");
+    place.write("leftover.c", &fs::read_to_string(dctcp).unwrap().replace("dctcp", "leftover"));
+    let tcp = "[tcp]\nrto_min = \"7 ms\"\ntimestamps = false\nsend_buffer = \"123 kB\"\nrto_initial = \"3 s\"\n";
+    place.write("a.toml", &MINUTE.replace("[tcp]\n", tcp).replace("\"leftover.c\"", "\"kernel:reno\""));
+    let sysctl = ["congestion_control", "rto_min_us", "wmem"].map(|name| format!("/proc/sys/net/ipv4/tcp_{name}"));
+    let sweep = "sweep.tcp.cc=[\"leftover.c\", \"kernel:cubic\"]";
+    let command = format!("h1 cat {}; {CONNECT}", sysctl.join(" "));
+    let done = place.succeed(&["emu", "shell", "a.toml", "--set", sweep, "-c", &command]);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert_eq!(lines, [ALGORITHM, "7000", "4096\t16384\t123000", &format!("{ALGORITHM} 8")], "{}", done.stderr);
+    for said in [
+        "h1           10.64.0.1",
+        "algorithm    ot_leftover on each host",
+        "cubic",
+        "not as the scenario has it: tcp.rto_initial: Linux's is 1 s and cannot be set, here it is 3 s",
+    ] {
+        assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
+    }
+    // the first run's network, with the algorithms of all
+    fs::remove_file(place.join("ready")).unwrap();
+    let sweep = "sweep.tcp.cc=[\"kernel:reno\", \"leftover.c\"]";
+    let available = "cat /proc/sys/net/ipv4/tcp_available_congestion_control";
+    let done = place.succeed(&["emu", "shell", "a.toml", "--set", sweep, "-c", &format!("{available}; {CONNECT}")]);
+    assert!(done.stdout.contains(ALGORITHM) && done.stdout.ends_with("\nreno 0\n"), "{}", done.stdout);
+    until("the algorithm is gone", || !is_loaded());
+}

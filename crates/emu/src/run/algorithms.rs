@@ -15,10 +15,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The loaded algorithms, and what each traffic entry uses.
 pub struct Algorithms {
+    /// What sockets call them.
+    names: BTreeMap<Algorithm, String>,
     entries: Vec<EntryStack>,
     /// By entry: its name in the results.
     labels: Vec<String>,
-    _loaded: Vec<Loaded>,
+    loaded: Vec<Loaded>,
 }
 
 impl Algorithms {
@@ -27,10 +29,20 @@ impl Algorithms {
     /// # Errors
     /// The kernel takes no algorithms, or refuses one of these.
     pub fn load(scenario: &Scenario) -> Result<Algorithms, EmuError> {
-        let mut names: BTreeMap<&Algorithm, String> = BTreeMap::new();
+        Algorithms::load_with(scenario, &[])
+    }
+
+    /// The same, and those that programs in the hosts of `others`, such as the runs of a sweep, are to find: each host's own, and the
+    /// traffic's.
+    ///
+    /// # Errors
+    /// As [`Algorithms::load`].
+    pub fn load_with(scenario: &Scenario, others: &[Scenario]) -> Result<Algorithms, EmuError> {
+        let mut names: BTreeMap<Algorithm, String> = BTreeMap::new();
         let mut loaded = Vec::new();
         let mut kernel = None;
-        for cc in algorithms(scenario) {
+        let named = others.iter().flat_map(|other| algorithms(other).chain([&other.tcp.cc]));
+        for cc in algorithms(scenario).chain(named) {
             if names.contains_key(cc) {
                 continue;
             }
@@ -42,20 +54,32 @@ impl Algorithms {
                 loaded.push(algorithm);
                 name
             };
-            names.insert(cc, name);
+            names.insert(cc.clone(), name);
         }
         // those that the policy may set
         let names_loaded: BTreeSet<String> = loaded.iter().map(|algorithm| algorithm.name().to_string()).collect();
         // the others are the kernel's own, or a user's, which stay loaded
         let ours = |name: &&str| kernel::object(name).is_some();
-        for name in policy_algorithms(scenario).filter(ours).collect::<BTreeSet<_>>() {
+        let of_policies = others.iter().chain([scenario]).flat_map(policy_algorithms);
+        for name in of_policies.filter(ours).collect::<BTreeSet<_>>() {
             if !names_loaded.contains(&format!("{NAME_PREFIX}{name}")) {
                 loaded.push(load(probed(&mut kernel)?, &Algorithm::BuiltIn(name.to_string()))?);
             }
         }
         let entry = |cc: &Algorithm| EntryStack { algorithm: names[cc].clone(), paces: paces(cc) };
         let labels = algorithms(scenario).map(|cc| cc.label().to_string()).collect();
-        Ok(Algorithms { entries: algorithms(scenario).map(entry).collect(), labels, _loaded: loaded })
+        let entries = algorithms(scenario).map(entry).collect();
+        Ok(Algorithms { names, entries, labels, loaded })
+    }
+
+    /// What sockets call this one, if it was asked for.
+    pub fn name(&self, cc: &Algorithm) -> Option<&str> {
+        self.names.get(cc).map(String::as_str)
+    }
+
+    /// What sockets call those that are loaded.
+    pub fn loaded(&self) -> impl Iterator<Item = &str> {
+        self.loaded.iter().map(Loaded::name)
     }
 
     /// By traffic entry: the names that sockets choose.

@@ -80,6 +80,7 @@ impl Network {
                 rps_cpus: if helped { cpus.others_mask() } else { None },
                 gso_max_segs: stack.gso_max_segs,
                 sysctls: stack.sysctls.clone(),
+                congestion_control: stack.congestion_control.clone(),
                 card: stack.limit_output.then(|| card(slowdown, topology, i, framing, stack.mtu)).flatten(),
                 ..HostSettings::new(address(i))
             };
