@@ -169,10 +169,9 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 /// A point of the series at a decision.
 pub fn point(unix_s: f64, hosts: &Hosts, links: &Links) -> Point {
     let arm = |treated: u8| hosts.live.iter().filter(move |host| host.0 == treated);
-    // where no collector measures switches, hosts' own links are what is known
-    let between: Vec<f64> =
-        links.fixed.iter().zip(&links.live).filter(|(fixed, _)| fixed.3 == 0).filter_map(|(_, live)| live.0).collect();
-    let used = if between.is_empty() { hosts.live.iter().filter_map(|host| host.9).collect() } else { between };
+    // of all links, as the policy's `network.max_link_utilization` and `network.mean_link_utilization`
+    let used: Vec<f64> = links.live.iter().filter_map(|link| link.0).collect();
+    let used = if used.is_empty() { hosts.live.iter().filter_map(|host| host.9).collect() } else { used };
     let most = used.iter().copied().reduce(f64::max);
     Point(
         unix_s,
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_compares_the_arms_and_prefers_links_between_switches() {
+    fn a_point_compares_the_arms_and_has_all_links() {
         let host = |treated: bool, retransmits: f64, used: f64| HostLine {
             treated,
             retransmits: Some(retransmits),
@@ -211,8 +210,11 @@ mod tests {
         let seen = point(7.0, &hosts, &Links::default());
         assert_eq!(seen, Point(7.0, Some(0.02), Some(0.04), Some(0.9), Some(0.7), Some(1e6), Some(1e6)));
         let link = |at_host, used| LinkLine { at_host, utilization: used, ..LinkLine::default() };
-        let between = links(vec![link(false, Some(0.2)), link(false, None), link(true, Some(1.0))], 3);
-        let seen = point(7.0, &hosts, &between);
-        assert_eq!((seen.3, seen.4), (Some(0.2), Some(0.2)));
+        let all = links(vec![link(false, Some(0.2)), link(false, None), link(true, Some(1.0))], 3);
+        let seen = point(7.0, &hosts, &all);
+        assert_eq!((seen.3, seen.4), (Some(1.0), Some(0.6)));
+        // two hosts that send through a switch: their links carry nothing back
+        let of_hosts = links([0.6, 0.6, 0.0, 0.0].map(|used| link(true, Some(used))).to_vec(), 4);
+        assert_eq!(point(7.0, &hosts, &of_hosts).4, Some(0.3));
     }
 }

@@ -3,8 +3,8 @@
 use crate::cpu::CpuUse;
 use crate::lateness::Lateness;
 use crate::slowdown::Slowdown;
-use net::{LinkId, NodeId, Router, Topology};
-use results::SelfCheck;
+use net::{Limit, LinkId, NodeId, Router, Topology};
+use results::{LinkRow, SelfCheck};
 use std::collections::BTreeSet;
 use units::Time;
 
@@ -24,6 +24,8 @@ pub struct Scale {
     pub queues: bool,
     /// What is a share of real time disturbs the network as many times less.
     pub slowdown: Slowdown,
+    /// How long a queue that was full takes to drain, the shortest of them; none if no queue was.
+    pub full_queue: Option<Time>,
 }
 
 impl Scale {
@@ -54,8 +56,26 @@ impl Scale {
             packet_time: packet_time.unwrap_or(Time::NEVER),
             queues: !measured.is_empty(),
             slowdown: Slowdown::NONE,
+            full_queue: None,
         }
     }
+}
+
+/// How long the shortest of the switches' queues that were full in the run, or dropped packets, takes to drain from its limit. `rows`: of the
+/// topology's links, in their order.
+pub fn full_queue(topology: &Topology, rows: &[LinkRow], (full, framing): (u64, u64)) -> Option<Time> {
+    let packet = full + framing;
+    let time = |(number, row): (usize, &LinkRow)| {
+        let link = topology.link(LinkId(number as u32));
+        let bytes = match link.queue.limit {
+            Limit::Packets(packets) => u64::from(packets) * packet,
+            Limit::Bytes(bytes) => bytes.get(),
+            Limit::Unlimited => return None,
+        };
+        let was_full = row.dropped > 0 || row.max_queue_packets >= bytes / packet;
+        (was_full && !row.from_host).then(|| link.rate.serialization(bytes))
+    };
+    rows.iter().enumerate().filter_map(time).min()
 }
 
 /// Share of a run for which one thread of another program may wait for a CPU. Those of an idle system wait for little,
@@ -70,6 +90,10 @@ pub const STOLEN_MAX: f64 = 0.03;
 /// the CPU is stolen. Of 1 Gbit/s 2 to 5 % were left unused with 0.9 to 1.4 %.
 const STOLEN_FAST_MAX: f64 = 0.005;
 const FAST: Time = Time::from_us(50);
+
+/// A pause of the machine of this share of the time that a full queue takes to drain decides what is dropped: all that hosts sent meanwhile
+/// arrives as one burst, and after it the queue is empty for as long.
+pub const PAUSE_SHARE: u64 = 3;
 
 /// How late the applications' timers may be at the 99th percentile. On an idle machine they are within a millisecond.
 const APPLICATIONS_LATE_MAX: Time = Time::from_ms(10);
@@ -93,6 +117,12 @@ pub fn judge(
         let bound = scale.packet_time * 2;
         against.push(format!(
             "queues are measured, and the p99 of the lateness was {p99}, more than two packet times ({bound})"
+        ));
+    }
+    let pause = lateness.release.max();
+    if let Some(drains) = scale.full_queue.filter(|drains| pause > *drains / PAUSE_SHARE) {
+        against.push(format!(
+            "the machine paused: a packet was {pause} late, more than a third of the {drains} in which a queue that was full drains"
         ));
     }
     if applications > APPLICATIONS_LATE_MAX {
@@ -154,6 +184,7 @@ mod tests {
             packet_time: Time::from_us(12),
             queues,
             slowdown: Slowdown::NONE,
+            full_queue: None,
         };
         let judged = |us, queues| judge(&late(us), Time::ZERO, scale(queues), CpuUse::default(), Vec::new());
         assert!(judged(20, true).valid);
@@ -172,5 +203,51 @@ mod tests {
         let slow = judge(&late(1), Time::from_ms(40), scale(false), CpuUse::default(), Vec::new());
         assert!(idle.valid && !slow.valid && slow.reasons[0].contains("was 40 ms"), "{:?}", slow.reasons);
         assert_eq!(judge(&late(1), Time::ZERO, scale(true), CpuUse::default(), vec!["x".into()]).reasons, ["x"]);
+    }
+
+    #[test]
+    fn a_pause_of_a_third_of_a_full_queue_is_too_long() {
+        // 250 packets of 1538 B at 1 Gbit/s drain in 3.076 ms; a third is 1.025 ms
+        let scale = |full_queue| Scale {
+            base_rtt: Time::from_ms(30),
+            packet_time: Time::from_us(12),
+            queues: false,
+            slowdown: Slowdown::NONE,
+            full_queue,
+        };
+        let mut lateness = late(30);
+        lateness.release.record(Time::from_us(9500));
+        let judged = |late: &Lateness, full| judge(late, Time::ZERO, scale(full), CpuUse::default(), Vec::new());
+        let paused = judged(&lateness, Some(Time::from_us(3076)));
+        assert!(
+            !paused.valid && paused.reasons[0].starts_with("the machine paused: a packet was 9.5"),
+            "{:?}",
+            paused.reasons
+        );
+        assert!(judged(&lateness, None).valid, "no queue was full, so nothing was lost by it");
+        assert!(judged(&late(1000), Some(Time::from_us(3076))).valid);
+    }
+
+    #[test]
+    fn the_shortest_queue_that_was_full_counts() {
+        let queue = |packets| net::LinkParams {
+            rate: units::Rate::from_gbps(1),
+            delay: Time::from_us(1),
+            queue: net::QueueSpec::drop_tail(packets),
+        };
+        let topology =
+            Topology::star(2, |tier| queue(if tier == net::LinkTier::FromHost { 1000 } else { 250 })).unwrap();
+        let rows = |switch_queue, dropped| -> Vec<LinkRow> {
+            let row = |link: &net::LinkSpec| {
+                let from_host = link.tier == net::LinkTier::FromHost;
+                let (max_queue_packets, dropped) = if from_host { (1000, 9) } else { (switch_queue, dropped) };
+                LinkRow { from_host, max_queue_packets, dropped, ..LinkRow::default() }
+            };
+            topology.links().iter().map(row).collect()
+        };
+        let time = |rows: &[LinkRow]| full_queue(&topology, rows, (1500, 38));
+        assert_eq!(time(&rows(249, 0)), None, "hosts' cards do not count");
+        assert_eq!(time(&rows(250, 0)), Some(Time::from_us(3076)));
+        assert_eq!(time(&rows(20, 1)), Some(Time::from_us(3076)), "RED drops below the limit");
     }
 }

@@ -22,7 +22,7 @@ use crate::{address, limits, linux};
 use algorithms::Algorithms;
 use net::Router;
 use plan::Control;
-use results::{RunResults, SelfCheck, Summary};
+use results::{LinkRow, RunResults, SelfCheck, Summary};
 use scenario::{Objection, Scenario};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -33,7 +33,7 @@ use std::time::Duration;
 use units::Time;
 
 pub use network::Network;
-pub use open::open;
+pub use open::{Furnished, open, open_with};
 
 /// Reports progress and decides whether to continue.
 pub trait Watch {
@@ -124,11 +124,13 @@ pub fn emulate(
     let pairs: BTreeSet<(u32, u32)> = report.sockets.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
     let (measured, _) = plan::sampled(scenario, &topology);
     let packet = (u64::from(scenario.tcp.mtu()), u64::from(plan::framing_bytes(scenario)));
-    let scale = Scale { slowdown, ..Scale::of(&topology, &router, &pairs, &measured, packet) };
+    let links = counted.series.rows(&counted.links, &topology, &counted.under_way, counted.ended);
+    let full_queue = check::full_queue(&topology, &links, packet);
+    let scale = Scale { slowdown, full_queue, ..Scale::of(&topology, &router, &pairs, &measured, packet) };
     let mut against = reasons(&report, trouble, counted.totals, slowdown);
     against.extend(late_policy(scenario, &report));
     let check = check::judge(&counted.lateness, report.sockets.late, scale, cpu, against);
-    let results = results(scenario, &topology, &algorithms, &counted, report, &check);
+    let results = results(scenario, (&topology, links), &algorithms, &counted, report, &check);
     Ok(Emulated { results, check })
 }
 
@@ -184,13 +186,12 @@ fn late_policy(scenario: &Scenario, report: &Report) -> Option<String> {
 
 fn results(
     scenario: &Scenario,
-    topology: &net::Topology,
+    (topology, links): (&net::Topology, Vec<LinkRow>),
     algorithms: &Algorithms,
     counted: &Counted,
     report: Report,
     check: &SelfCheck,
 ) -> RunResults {
-    let links = counted.series.rows(&counted.links, topology, &counted.under_way, counted.ended);
     let flows = rows::flows(scenario, topology, algorithms, counted, &report.sockets.flows);
     let mut summary = Summary::of(plan::identity(scenario), &flows, &links);
     for (name, value) in report.extra {

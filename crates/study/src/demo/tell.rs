@@ -46,12 +46,14 @@ fn groups(runs: &[Compared]) -> String {
     let mut table = Table::new(headings);
     for run in runs {
         for group in [&run.control, &run.treated] {
-            let reduction = (group.name != run.control.name).then_some(run.p99_reduction);
+            let judged = group.name != run.control.name && run.distorted.is_none();
+            let reduction = judged.then_some(run.p99_reduction);
             let mut cells = vec![run.baseline.clone(), group.name.clone(), group.flows.to_string()];
             for (estimate, digits) in [(group.p50_ms, 1), (group.p99_ms, 1), (group.retransmitted, 2)] {
                 cells.extend([format!("{:.digits$}", estimate.value), interval(estimate, digits)]);
             }
-            cells.push(reduction.map_or("–".to_string(), |reduction| format!("{:.0}", reduction.value)));
+            let none = if group.name == run.control.name { "–" } else { "not valid" };
+            cells.push(reduction.map_or(none.to_string(), |reduction| format!("{:.0}", reduction.value)));
             cells.push(reduction.map_or(String::new(), |reduction| interval(reduction, 0)));
             table.row(cells);
         }
@@ -97,7 +99,10 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
             "SIMULATED: these numbers are not from real kernels ({reason}). `sudo opentcp demo` on Linux with BPF measures those."
         ));
     }
-    for run in runs {
+    // why there is no verdict stands before the verdicts
+    let distorted = |run: &Compared| Some((format!("{}/{}", run.baseline, run.policy), run.distorted.clone()?));
+    list.extend(slower::distorted(runs.iter().filter_map(distorted)));
+    for run in runs.iter().filter(|run| run.distorted.is_none()) {
         let (Compared { baseline, policy, .. }, reduction) = (run, run.p99_reduction);
         let sure = if reduction.low > 0.0 {
             "below"
@@ -140,8 +145,6 @@ pub fn findings(runs: &[Compared], absent: Option<&str>) -> Vec<String> {
             run.mean_utilization * 100.0
         ));
     }
-    let distorted = |run: &Compared| Some((format!("{}/{}", run.baseline, run.policy), run.distorted.clone()?));
-    list.extend(slower::distorted(runs.iter().filter_map(distorted)));
     list
 }
 
@@ -162,11 +165,16 @@ pub fn story(runs: &[Compared], findings: &[String], simulated: bool) -> Story {
     }
 }
 
+/// The heading of a run's charts, with a mark if it is not valid.
+fn heading(run: &Compared) -> String {
+    let mark = if run.distorted.is_some() { "NOT VALID: " } else { "" };
+    format!("{mark}{}, {}", run.baseline, run.policy)
+}
+
 fn distributions(runs: &[Compared]) -> Figure {
     let panels = |run: &Compared| {
         let groups = [&run.control, &run.treated].map(|group| (group.name.as_str(), group.fct_ms.as_slice()));
-        let title = format!("{}, {}", run.baseline, run.policy);
-        Panel::distributions(&title, "completion time (ms)", "messages", &groups)
+        Panel::distributions(&heading(run), "completion time (ms)", "messages", &groups)
     };
     Figure {
         title: "Completion times".to_string(),
@@ -189,7 +197,7 @@ fn timelines(runs: &[Compared]) -> Figure {
             ("hosts that follow the rule", curve("hosts", &run.following)),
         ];
         panels.extend(all.map(|(y, curve)| Panel {
-            title: format!("{}, {}", run.baseline, run.policy),
+            title: heading(run),
             x: "time (s)".to_string(),
             y: y.to_string(),
             curves: vec![curve],

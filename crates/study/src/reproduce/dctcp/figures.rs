@@ -26,6 +26,11 @@ fn groups(measured: &[Measured], is_kind: fn(Kind) -> bool) -> Vec<(String, Vec<
         }
     }
     groups.sort_by(|a, b| a.0.cmp(&b.0));
+    for (title, runs) in &mut groups {
+        if runs.iter().any(|run| run.check.as_ref().is_some_and(|check| !check.valid)) {
+            title.insert_str(0, "NOT VALID: ");
+        }
+    }
     groups
 }
 

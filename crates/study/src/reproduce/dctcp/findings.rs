@@ -6,7 +6,7 @@ use crate::slower;
 use crate::statistics::mean;
 use crate::table::number;
 
-/// Q_max agrees if it is within these packets, or this share, of the theory.
+/// A queue length agrees if it is within these packets, or this share, of the theory; a time if it is within this share.
 const NEAR: (f64, f64) = (3.0, 0.10);
 /// Goodput that counts as using the link, % of the ideal.
 const USED: f64 = 98.0;
@@ -19,6 +19,11 @@ pub fn findings(measured: &[Measured], absent: Option<&str>, kernels_wanted: boo
     if let (Some(reason), true) = (absent, kernels_wanted) {
         list.push(format!("Kernel columns are absent: {reason}."));
     }
+    let distorted = |run: &Measured| {
+        let check = run.check.as_ref().filter(|check| !check.valid)?;
+        Some((says(run), check.reasons.join("; ")))
+    };
+    list.extend(slower::distorted(measured.iter().filter_map(distorted)));
     // nothing is concluded from a run that is not valid
     let valid = |run: &&Measured| run.check.as_ref().is_none_or(|check| check.valid);
     let of = |wanted: fn(Kind) -> bool| measured.iter().filter(valid).filter(move |run| wanted(run.case.kind));
@@ -27,11 +32,6 @@ pub fn findings(measured: &[Measured], absent: Option<&str>, kernels_wanted: boo
     list.extend(of(|kind| matches!(kind, Kind::Convergence { .. })).map(convergence));
     let variations: Vec<&Measured> = of(|kind| kind == Kind::Variation).collect();
     list.extend(variation(&variations));
-    let distorted = |run: &Measured| {
-        let check = run.check.as_ref().filter(|check| !check.valid)?;
-        Some((says(run), check.reasons.join("; ")))
-    };
-    list.extend(slower::distorted(measured.iter().filter_map(distorted)));
     list
 }
 
@@ -100,14 +100,12 @@ fn goodput(run: &Measured) -> String {
 fn sawtooth(run: &Measured) -> String {
     let theory = run.case.port.sawtooth();
     let Some(q_max) = run.get("Q_max") else { return format!("{}: no samples.", says(run)) };
-    let near = (q_max - theory.q_max).abs() <= NEAR.0.max(theory.q_max * NEAR.1);
-    let off = (q_max - theory.q_max) / theory.q_max * 100.0;
     let period = match run.get("T_C") {
         Some(ms) => format!("{} ms", number(ms)),
         None => "none (no period found)".to_string(),
     };
     let numbers = format!(
-        "Q_max {} packets (theory {}, {off:+.0} %), A {} ({}), T_C {period} ({} ms), Q_min {} ({})",
+        "Q_max {} packets (theory {}), A {} ({}), T_C {period} ({} ms), Q_min {} ({})",
         number(q_max),
         number(theory.q_max),
         shown(run, "A"),
@@ -116,13 +114,36 @@ fn sawtooth(run: &Measured) -> String {
         shown(run, "Q_min"),
         number(theory.q_min.max(0.0)),
     );
-    let verdict = match (near, run.case.port.limit()) {
-        (true, None) => "Q_max agrees".to_string(),
-        (true, Some(limit)) => format!("Q_max agrees; but the equations do not hold here: {limit}"),
-        (false, Some(limit)) => format!("the equations do not hold here, as expected: {limit}"),
-        (false, None) => format!("Q_max differs by more than 3 packets and 10 %{}", idle_reason(run)),
+    let compared = [
+        ("Q_max", Some(q_max), theory.q_max, NEAR.0),
+        ("A", run.get("A"), theory.amplitude, NEAR.0),
+        ("T_C", run.get("T_C"), theory.period_s * 1e3, 0.0),
+        ("Q_min", run.get("Q_min"), theory.q_min.max(0.0), NEAR.0),
+    ];
+    let judged = compared.map(|(name, ours, theory, near)| verdict(name, ours, theory, near));
+    let all_agree = judged.iter().all(|(agrees, _)| *agrees);
+    let verdict = judged.map(|(_, words)| words).join(", ");
+    let reason = match (all_agree, run.case.port.limit()) {
+        (true, None) => String::new(),
+        (true, Some(limit)) => format!("; but the equations do not hold here: {limit}"),
+        (false, Some(limit)) => format!("; the equations do not hold here, as expected: {limit}"),
+        (false, None) => idle_reason(run),
     };
-    format!("{}: {numbers}; {verdict}.", says(run))
+    format!("{}: {numbers}; {verdict}{reason}.", says(run))
+}
+
+/// Whether a quantity is as the theory has it, within `near` or the share of [`NEAR`], and that in words.
+fn verdict(name: &str, ours: Option<f64>, theory: f64, near: f64) -> (bool, String) {
+    let Some(ours) = ours else { return (false, format!("{name} has no value")) };
+    if (ours - theory).abs() <= near.max(theory * NEAR.1) {
+        return (true, format!("{name} agrees"));
+    }
+    let words = match ours / theory {
+        ratio if ratio >= 2.0 && ratio.is_finite() => format!("{name} is {} times the theory’s", number(ratio)),
+        ratio if ratio.is_finite() => format!("{name} is off by {:+.0} %", (ratio - 1.0) * 100.0),
+        _ => format!("{name} differs"),
+    };
+    (false, words)
 }
 
 fn idle_reason(run: &Measured) -> String {
@@ -199,6 +220,17 @@ fn variation(runs: &[&Measured]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_quantity_has_a_verdict_of_its_own() {
+        // 10 % of 50 are 5 packets; of 20 they are 2, so 3 packets count
+        assert_eq!(verdict("Q_max", Some(55.0), 50.0, 3.0), (true, "Q_max agrees".to_string()));
+        assert_eq!(verdict("A", Some(29.0), 20.0, 3.0), (false, "A is off by +45 %".to_string()));
+        assert_eq!(verdict("A", Some(17.0), 20.0, 3.0).1, "A agrees");
+        assert_eq!(verdict("T_C", Some(7.0), 1.0, 0.0).1, "T_C is 7 times the theory’s");
+        assert_eq!(verdict("T_C", None, 1.0, 0.0).1, "T_C has no value");
+        assert_eq!(verdict("Q_min", Some(9.0), 0.0, 3.0).1, "Q_min differs");
+    }
 
     #[test]
     fn without_runs_only_the_reason_is_said() {
