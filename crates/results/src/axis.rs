@@ -127,6 +127,15 @@ impl Axis {
         axis
     }
 
+    /// From exactly `low` to exactly `high`: for time that is measured from a warm-up on.
+    pub fn linear_between(label: impl Into<String>, low: f64, high: f64) -> Self {
+        let step = nice_step((high - low) / 4.0);
+        let first = libm::ceil(low / step - 1e-9) as u64;
+        let last = libm::floor(high / step + 1e-9) as u64;
+        let ticks = (first..=last).map(|index| index as f64 * step).map(|tick| (tick, short(tick))).collect();
+        Self { label: label.into(), ticks, low, high, log: false }
+    }
+
     /// Logarithmic over `low..=high`, both positive, ending on the round values around them. The more decades, the fewer ticks
     /// in each. The label says that it is logarithmic.
     pub fn log(label: &str, low: f64, high: f64) -> Self {
@@ -219,6 +228,16 @@ mod tests {
         assert_eq!(axis.ticks.last(), Some(&(100.0, "100".to_owned())));
         assert!((axis.place(50.0) - 0.5).abs() < 1e-12);
         assert_eq!(Axis::linear("", 0.0).ticks.len(), 5);
+    }
+
+    #[test]
+    fn an_axis_between_two_times_has_the_round_ones_in_it() {
+        let axis = Axis::linear_between("", 0.5, 1.5);
+        let ticks: Vec<&str> = axis.ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(ticks, ["0.5", "0.75", "1", "1.25", "1.5"]);
+        for (time, place) in [(0.5, 0.0), (1.0, 0.5), (1.5, 1.0)] {
+            assert!((axis.place(time) - place).abs() < 1e-12, "{time}");
+        }
     }
 
     #[test]

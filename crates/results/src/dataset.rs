@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// Folder of the runs that are done.
-const RUNS: &str = "runs";
+pub(crate) const RUNS: &str = "runs";
 /// The table of the runs.
-const RUN_TABLE: &str = "runs.parquet";
+pub(crate) const RUN_TABLE: &str = "runs.parquet";
 /// The report.
 const REPORT: &str = "report.html";
 /// What is being written.
@@ -219,7 +219,7 @@ impl Dataset {
 
     /// Where a run's part of a table is.
     fn part(&self, table: Table, name: &str) -> PathBuf {
-        self.dir.join(table.name()).join(partition(name)).join(PART)
+        part(&self.dir, table, name)
     }
 
     /// Whether there is nothing but what a dataset has.
@@ -261,6 +261,11 @@ fn rename(from: &Path, place: &Path) -> Result<(), WriteError> {
     fs::rename(from, place).map_err(io_error(place))
 }
 
+/// Where a run's part of a table is in the dataset `dir`.
+pub(crate) fn part(dir: &Path, table: Table, name: &str) -> PathBuf {
+    dir.join(table.name()).join(partition(name)).join(PART)
+}
+
 /// `run=NAME`, percent-encoded as libraries decode it.
 fn partition(name: &str) -> String {
     let mut folder = String::from("run=");
@@ -289,7 +294,7 @@ fn entries(folder: &Path) -> Result<Vec<String>, WriteError> {
 }
 
 /// Texts of the files in the folder `name` of a run's, and below.
-fn copies(run: &Path, name: &str, into: &mut BTreeMap<String, String>) -> Result<(), WriteError> {
+pub(crate) fn copies(run: &Path, name: &str, into: &mut BTreeMap<String, String>) -> Result<(), WriteError> {
     for entry in entries(&run.join(name))? {
         let name = format!("{name}/{entry}");
         let path = run.join(&name);

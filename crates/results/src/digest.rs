@@ -24,6 +24,8 @@ pub(crate) struct Digest {
     pub summary: Summary,
     /// Queue of the fullest link that was sampled.
     pub queue: Option<Curve>,
+    /// Its last samples one by one, from the first of them on, where `queue` has slices of many: what repeats faster is seen here alone.
+    pub queue_close: Option<Curve>,
     /// How completion times are distributed over the flows that finished, by time.
     pub completion: Vec<CompletedBy>,
     /// Windows of the first flows that were sampled, in segments.
@@ -64,13 +66,18 @@ pub(crate) struct Point {
 
 impl Digest {
     pub fn of(run: &RunResults) -> Self {
-        let (cwnd, cwnd_left_out) = windows(&run.cwnd, &run.flows);
+        let warm = warmed_up(run);
+        let link_series: Vec<LinkSample> = run.link_series.iter().filter(|at| at.time_ns >= warm).copied().collect();
+        let samples: Vec<CwndSample> = run.cwnd.iter().filter(|at| at.time_ns >= warm).copied().collect();
+        let (cwnd, cwnd_left_out) = windows(&samples, &run.flows);
+        let (queue, queue_close) = fullest_queue(&link_series, &run.links).unzip();
         Self {
             name: run.name.clone(),
             folder: None,
             parameters: run.parameters.clone(),
             summary: run.summary.clone(),
-            queue: fullest_queue(&run.link_series, &run.links),
+            queue,
+            queue_close: queue_close.flatten(),
             completion: completion_times(&run.flows),
             cwnd,
             cwnd_left_out,
@@ -94,9 +101,15 @@ impl Digest {
     }
 }
 
+/// When the run's warm-up was over, ns: what came before is not drawn, as it does not count in the numbers either.
+fn warmed_up(run: &RunResults) -> u64 {
+    let ends = run.link_series.iter().map(|at| at.time_ns).chain(run.cwnd.iter().map(|at| at.time_ns));
+    ends.max().map_or(0, |end| end.saturating_sub(run.summary.duration_ns))
+}
+
 /// The sampled link whose mean queue is longest, the first of equals: a switch's, or a host's own if no switch's was sampled
 /// or filled.
-fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<Curve> {
+fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<(Curve, Option<Curve>)> {
     let mut sums = vec![0_u64; links.len()];
     for sample in samples {
         sums[sample.link as usize] += u64::from(sample.queue_packets);
@@ -106,11 +119,25 @@ fn fullest_queue(samples: &[LinkSample], links: &[LinkRow]) -> Option<Curve> {
     let fullest =
         (0..links.len()).fold(first_sampled, |best, link| if weight(link) > weight(best) { link } else { best });
     let of_link = samples.iter().filter(|s| s.link as usize == fullest);
-    Some(Curve {
-        label: links[fullest].link.to_string(),
-        owner: String::new(),
-        points: thin(of_link.map(|sample| (sample.time_ns, sample.queue_packets))),
-    })
+    let of_link = of_link.map(|sample| (sample.time_ns, sample.queue_packets));
+    let curve = |points| Curve { label: links[fullest].link.to_string(), owner: String::new(), points };
+    Some((curve(thin(of_link.clone())), close_up(of_link).map(curve)))
+}
+
+/// The last samples, if there are more than a curve has points.
+fn close_up(samples: impl Iterator<Item = (u64, u32)>) -> Option<Vec<Point>> {
+    let mut all: Vec<(u64, u32)> = samples.collect();
+    let many = all.len() > CURVE_POINTS;
+    all.sort_by_key(|(time_ns, _)| *time_ns);
+    let last = all.split_off(all.len().saturating_sub(CURVE_POINTS));
+    let first = last.first()?.0;
+    let point = |(time_ns, value)| lone((time_ns - first, value));
+    many.then(|| last.into_iter().map(point).collect())
+}
+
+/// A sample by itself.
+fn lone((time_ns, value): (u64, u32)) -> Point {
+    Point { time_ns, low: value, high: value, mean: f64::from(value) }
 }
 
 /// Windows of the first flows, and the number of flows left out.
@@ -151,7 +178,6 @@ fn thin(samples: impl Iterator<Item = (u64, u32)> + Clone) -> Vec<Point> {
     let (Some(start), Some(end)) = (times().min(), times().max()) else {
         return Vec::new();
     };
-    let lone = |(time_ns, value)| Point { time_ns, low: value, high: value, mean: f64::from(value) };
     if times().count() <= CURVE_POINTS {
         return samples.map(lone).collect();
     }
@@ -208,6 +234,36 @@ mod tests {
         let backwards = thin(samples.rev());
         assert_eq!(backwards.len(), CURVE_POINTS);
         assert!((backwards[0].mean - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_sawtooth_that_slices_hide_is_seen_close_up() {
+        // 20,000 samples of a ramp of 60: a slice of 84 samples holds more than a whole tooth
+        let samples = (0..20_000_u64).map(|time| (time * 10, (time % 60) as u32));
+        let means = thin(samples.clone());
+        assert!(means.iter().all(|point| point.high - point.low == 59 && (point.mean - 29.5).abs() < 6.0));
+        let close = close_up(samples).expect("there are more samples than points");
+        assert_eq!((close.len(), close[0].time_ns, close[CURVE_POINTS - 1].time_ns), (CURVE_POINTS, 0, 2390));
+        let falls = close.windows(2).filter(|pair| pair[1].mean < pair[0].mean).count();
+        assert_eq!(falls, 4, "240 samples are four teeth");
+        assert_eq!(close_up((0..240_u64).map(|time| (time, 1))), None, "the curve itself has them all");
+    }
+
+    #[test]
+    fn what_came_before_the_warm_up_ended_is_not_drawn() {
+        let at = |ms: u64| LinkSample {
+            time_ns: ms * 1_000_000,
+            queue_packets: if ms < 500 { 400 } else { 40 },
+            ..LinkSample::default()
+        };
+        let samples: Vec<LinkSample> = (0..1500).map(at).collect();
+        let summary = Summary { duration_ns: 1_000_000_000, ..Summary::default() };
+        let run =
+            RunResults { link_series: samples, links: vec![LinkRow::default()], summary, ..RunResults::default() };
+        let queue = Digest::of(&run).queue.expect("it was sampled");
+        let (first, high) = (queue.points[0].time_ns, queue.points.iter().map(|point| point.high).max());
+        assert_eq!((first / 1_000_000, high), (499, Some(400)), "the sample before counts until the next");
+        assert!(queue.points[1..].iter().all(|point| point.high == 40));
     }
 
     #[test]

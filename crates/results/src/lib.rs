@@ -8,11 +8,15 @@ mod axis;
 mod charts;
 mod columns;
 #[cfg(unix)]
+mod content;
+#[cfg(unix)]
 mod dataset;
 mod digest;
 mod figure;
 mod grid;
 mod palette;
+#[cfg(unix)]
+mod read;
 mod report;
 mod rows;
 mod run_summary;
@@ -28,9 +32,13 @@ mod write;
 
 pub use columns::{Column, Table, Values};
 #[cfg(unix)]
+pub use content::{Content, Maker};
+#[cfg(unix)]
 pub use dataset::{Dataset, PackedRun, StoredRun};
 pub use figure::{Curve, Figure, Panel, Scale};
 pub use grid::{Cell, Grid, Multiples};
+#[cfg(unix)]
+pub use read::{StoredTable, WrittenRun, written_runs};
 pub use report::{Story, report_of, study_report};
 pub use rows::{
     Arm, CaState, CoflowRow, CueEvent, CueRow, CwndSample, EnforcerRow, FlowRow, JobRow, LinkRow, LinkSample,

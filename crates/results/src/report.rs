@@ -49,6 +49,7 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
     page(
         story,
         &html! {
+            (not_valid(runs))
             (paper::section(&story.comparisons))
             (overview::section(runs, &facets))
             (slowdown::section(runs, &facets))
@@ -60,6 +61,21 @@ pub(crate) fn report(runs: &[Digest], story: &Story) -> String {
             (footer(runs))
         },
     )
+}
+
+/// Runs that the report names as not valid at most.
+const NOT_VALID: usize = 10;
+
+/// Why runs are not valid, before their numbers.
+fn not_valid(runs: &[Digest]) -> Markup {
+    let reasons: Vec<(&Digest, &str)> =
+        runs.iter().filter_map(|run| Some((run, run.parameter(facets::SELF_CHECK)?))).collect();
+    html! {
+        @for (run, why) in reasons.iter().take(NOT_VALID) {
+            p { strong { "NOT VALID: " } (run.name) ": " (why.strip_prefix("not valid: ").unwrap_or(why)) "." }
+        }
+        @if reasons.len() > NOT_VALID { p { "And " (reasons.len() - NOT_VALID) " more runs are not valid." } }
+    }
 }
 
 /// A page of many runs that shows none of them by itself: the story, its small multiples and its table. `version` is the program's.

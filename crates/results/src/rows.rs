@@ -48,7 +48,8 @@ pub struct FlowRow {
     pub packets_received: u64,
     /// IP bytes of those packets.
     pub ip_bytes_received: u64,
-    /// Mean over those packets of the time from IP send (the host's own queue included) to IP receive; `None` without packets.
+    /// Mean over those packets of the time from IP send (the host's own queue included) to IP receive; `None` without
+    /// packets, or unless the scenario measures it (`measure.packet_delay`).
     pub mean_packet_delay_ns: Option<u64>,
     /// ACK packets that reached the sender.
     pub acks_received: u64,
@@ -81,7 +82,7 @@ impl FlowRow {
 ///
 /// `packets = delivered + dropped_by_failure + in_flight`, and what was offered is `packets + dropped`.
 /// The sum of `packets` over the table is the number of packet-hops of the run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkRow {
     /// Unique name of the link.
     pub link: Arc<str>,
@@ -118,7 +119,7 @@ pub struct LinkRow {
 }
 
 /// One link at one instant, and what happened there since the sample before. Table `link_series`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkSample {
     /// Simulated time.
     pub time_ns: u64,

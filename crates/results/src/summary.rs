@@ -63,7 +63,8 @@ pub struct Summary {
     pub mean_data_flow_throughput_bps: Option<f64>,
     /// The same with each flow's ACKs counted as a flow of their own, as ns-3's Flow Monitor does.
     pub mean_data_and_ack_flow_throughput_bps: Option<f64>,
-    /// Mean delay over all data packets that arrived.
+    /// Mean delay over all data packets that arrived; absent unless the scenario measures packets' delays (`measure.packet_delay`), as are the
+    /// next two.
     pub mean_packet_delay_ns: Option<f64>,
     /// Mean over flows of each flow's mean data delay.
     pub mean_flow_delay_ns: Option<f64>,

@@ -229,7 +229,7 @@ pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
 }
 
 /// The folder of a run inside its sweep: its name with everything but letters, digits, `.`, `-` and `_` turned to `-`.
-fn folder_name(name: &str) -> Result<String, WriteError> {
+pub(crate) fn folder_name(name: &str) -> Result<String, WriteError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let folder: String = name.chars().map(|c| if safe(c) { c } else { '-' }).collect();
     let hidden = folder.is_empty() || folder.starts_with('.');

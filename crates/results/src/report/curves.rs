@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    facets::{Facets, grouped},
+    facets::{Facets, grouped, mark, mark_of},
     key, legend,
 };
 use crate::{
@@ -15,8 +15,13 @@ use crate::{
 
 /// Panels of small multiples at most; at some kilobytes each they keep the file under a megabyte.
 const PANELS: usize = 48;
+/// With more runs than this, none is drawn a second time.
+const CLOSE_UPS: usize = 12;
 /// Lines that can be distinguished in one panel.
 const LINES: usize = 10;
+
+/// Samples that begin after this share of the time have a warm-up before them.
+const WARMED_UP: f64 = 0.05;
 
 /// Completion times: for each group the distribution and beside it the complementary one, a line per run.
 pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
@@ -48,6 +53,7 @@ pub(super) fn completion_times(runs: &[Digest], facets: &Facets) -> Markup {
             0 => panel.clone(),
             more => format!("{panel} (first {LINES} runs; {more} more are not drawn)"),
         };
+        let title = format!("{}{title}", mark_of(members.iter().copied()));
         let steps = |line: Line| Line { steps: line.points.len() < 40, ..line };
         let body = lines(members, |at| at.at_most).into_iter().map(steps).collect();
         figures.push(((title.clone(), &at_most), body));
@@ -108,19 +114,26 @@ pub(super) fn shared_legend<T>(
 
 /// The fullest sampled queue of each run over time.
 pub(super) fn queues(runs: &[Digest], facets: &Facets) -> Markup {
-    let with_queue = runs.iter().filter_map(|run| Some((run, run.queue.as_ref()?)));
-    let panels: Vec<Panel> = with_queue
-        .map(|(run, curve)| {
-            let colour = facets.colour(run);
-            Panel {
-                run: facets.label(run),
-                detail: curve.label.clone(),
-                duration_ns: run.summary.duration_ns,
-                curves: vec![(curve, colour)],
-            }
-        })
-        .collect();
-    multiples("Queue over time", "queue (packets)", &panels)
+    let all =
+        runs.iter().filter_map(|run| Some(queue_panel(run, run.queue.as_ref()?, run.summary.duration_ns, facets)));
+    let close = runs.iter().filter_map(|run| Some(queue_panel(run, run.queue_close.as_ref()?, 0, facets)));
+    let close: Vec<Panel> = close.collect();
+    html! {
+        (multiples("Queue over time", "queue (packets)", &all.collect::<Vec<_>>()))
+        @if close.len() <= CLOSE_UPS {
+            (multiples("The queue close up: its last samples", "queue (packets)", &close))
+        }
+    }
+}
+
+fn queue_panel<'a>(run: &'a Digest, curve: &'a Curve, duration_ns: u64, facets: &Facets) -> Panel<'a> {
+    Panel {
+        run: facets.label(run),
+        mark: mark(run),
+        detail: curve.label.clone(),
+        duration_ns,
+        curves: vec![(curve, facets.colour(run))],
+    }
 }
 
 /// The congestion windows that were sampled, a panel per run.
@@ -144,6 +157,7 @@ fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
     let curves = run.cwnd.iter().enumerate();
     Panel {
         run: facets.label(run),
+        mark: mark(run),
         duration_ns: run.summary.duration_ns,
         detail: match run.cwnd_left_out {
             0 => String::new(),
@@ -155,7 +169,9 @@ fn windows_of<'a>(run: &'a Digest, facets: &Facets) -> Panel<'a> {
 
 /// One panel of small multiples; each curve with its colour.
 struct Panel<'a> {
+    /// Its name, with its mark.
     run: String,
+    mark: &'static str,
     detail: String,
     duration_ns: u64,
     curves: Vec<(&'a Curve, usize)>,
@@ -169,9 +185,16 @@ fn multiples(heading: &str, quantity: &str, panels: &[Panel]) -> Markup {
     let points = || panels.iter().flat_map(|panel| &panel.curves).flat_map(|(curve, _)| &curve.points);
     let ends = points().map(|point| point.time_ns).chain(panels.iter().map(|panel| panel.duration_ns));
     let end = ends.max().unwrap_or(0) as f64;
+    let begin = points().map(|point| point.time_ns).min().unwrap_or(0) as f64;
     let top = points().map(|point| point.high).max().unwrap_or(0);
     let unit = Quantity::Time.unit(end);
-    let x = Axis::linear_exact(format!("time ({})", unit.unit), end / unit.divisor);
+    let label = format!("time ({})", unit.unit);
+    // what begins with a warm-up leaves no empty part before it
+    let x = if begin > end * WARMED_UP {
+        Axis::linear_between(label, begin / unit.divisor, end / unit.divisor)
+    } else {
+        Axis::linear_exact(label, end / unit.divisor)
+    };
     let y = Axis::linear(quantity, f64::from(top));
     let left_out = panels.len().saturating_sub(PANELS);
     let lines = |panel: &Panel| -> Vec<Line> {
@@ -185,7 +208,7 @@ fn multiples(heading: &str, quantity: &str, panels: &[Panel]) -> Markup {
             let title = format!("{heading}, {}", panel.run);
             html! {
                 figcaption {
-                    @if panels.len() > 1 { (panel.run) " " }
+                    @if panels.len() > 1 { (panel.run) " " } @else { (panel.mark) }
                     small { (panel.detail) }
                 }
                 (LineChart { title: &title, x: &x, y: &y, lines, height: 180.0, end_labels: false }.draw())

@@ -6,6 +6,10 @@ use crate::{digest::Digest, palette::Palette};
 const REPETITION: &str = "seed";
 /// The parameter that decides the colours when it varies.
 const ALGORITHM: &str = "algorithm";
+/// The parameter of emulated runs that are not valid: it says why, and distinguishes nothing.
+pub(super) const SELF_CHECK: &str = "self-check";
+/// Before the name of such a run, wherever it is drawn.
+const MARK: &str = "NOT VALID: ";
 
 /// How the runs of one report are arranged.
 pub(super) struct Facets {
@@ -35,7 +39,7 @@ impl Facets {
                 _ => varying.push(key.to_owned()),
             }
         }
-        let candidates = || varying.iter().filter(|key| *key != REPETITION);
+        let candidates = || varying.iter().filter(|key| ![REPETITION, SELF_CHECK].contains(&key.as_str()));
         let algorithm = candidates().find(|key| *key == ALGORITHM);
         let bar_key = algorithm.or_else(|| candidates().next()).cloned();
         let mut facets = Self { common, varying, bar_key, palette: Palette::default() };
@@ -56,14 +60,16 @@ impl Facets {
 
     /// The panel that a run belongs to: the other parameters that vary, `routing: ecmp`; empty if none does.
     pub fn panel(&self, run: &Digest) -> String {
-        let others = self.varying.iter().filter(|key| Some(*key) != self.bar_key.as_ref() && *key != REPETITION);
+        let plain =
+            |key: &&String| Some(*key) != self.bar_key.as_ref() && ![REPETITION, SELF_CHECK].contains(&key.as_str());
+        let others = self.varying.iter().filter(plain);
         let parts = others.map(|key| format!("{key}: {}", run.parameter(key).unwrap_or("–")));
         parts.collect::<Vec<_>>().join(", ")
     }
 
     /// Everything that distinguishes a run, in a few words.
     pub fn label(&self, run: &Digest) -> String {
-        let values = self.varying.iter().map(|key| {
+        let values = self.varying.iter().filter(|key| *key != SELF_CHECK).map(|key| {
             let value = run.parameter(key).unwrap_or("–");
             match key.as_str() {
                 REPETITION => format!("seed {value}"),
@@ -71,12 +77,12 @@ impl Facets {
             }
         });
         let label = values.collect::<Vec<_>>().join(" · ");
-        if label.is_empty() { run.name.clone() } else { label }
+        format!("{}{}", mark(run), if label.is_empty() { &run.name } else { &label })
     }
 
     /// What distinguishes a run from the others of its panel.
     pub fn label_in_panel(&self, run: &Digest) -> String {
-        let bar = self.bar(run);
+        let bar = format!("{}{}", mark(run), self.bar(run));
         match run.parameter(REPETITION) {
             Some(seed) if self.varying.iter().any(|key| key == REPETITION) => {
                 format!("{bar} · seed {seed}")
@@ -102,6 +108,16 @@ impl Facets {
     pub fn bar_heading(&self) -> &str {
         self.bar_key.as_deref().unwrap_or("run")
     }
+}
+
+/// A mark, if the run is not valid.
+pub(super) fn mark(run: &Digest) -> &'static str {
+    if run.parameter(SELF_CHECK).is_some() { MARK } else { "" }
+}
+
+/// The mark of runs of which one is not valid.
+pub(super) fn mark_of<'a>(runs: impl IntoIterator<Item = &'a Digest>) -> &'static str {
+    runs.into_iter().map(mark).max().unwrap_or_default()
 }
 
 /// Groups items by a key, in order of first appearance.

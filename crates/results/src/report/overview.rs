@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{
-    facets::{Facets, grouped},
+    facets::{Facets, grouped, mark_of},
     legend,
 };
 use crate::{
@@ -109,8 +109,9 @@ fn bars(runs: &[Digest], facets: &Facets) -> Markup {
                     @for (panel, members) in panels.iter().take(PANELS) {
                         @let bars = bars_of(members, facets, metric, unit);
                         @let title = format!("{} by {}, {panel}", metric.name, facets.bar_heading());
+                        @let heading = format!("{}{panel}", mark_of(members.iter().copied()));
                         figure {
-                            @if !panel.is_empty() { figcaption { (panel) } }
+                            @if !heading.is_empty() { figcaption { (heading) } }
                             (BarChart { title: &title, axis: &axis, bars: &bars }.draw())
                         }
                     }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     curves::{dashes, shared_legend},
-    facets::{Facets, grouped},
+    facets::{Facets, grouped, mark, mark_of},
 };
 use crate::{
     Slowdown, SlowdownOf,
@@ -192,7 +192,7 @@ fn chart(run: &Digest, slowdown: &Slowdown, facets: &Facets) -> Markup {
     let lines = PERCENTILES.iter().enumerate().map(percentile).collect();
     html! {
         figure.wide {
-            figcaption { "Slowdown by flow size " small { "in " (slowdown.by_size.len()) " groups of about equal count, each at its median size" } }
+            figcaption { (mark(run)) "Slowdown by flow size " small { "in " (slowdown.by_size.len()) " groups of about equal count, each at its median size" } }
             (LineChart { title: "Slowdown by flow size", x: &x, y: &y, lines, height: 230.0, end_labels: true }.draw())
         }
     }
@@ -220,7 +220,11 @@ fn charts(measured: &[(&Digest, &Slowdown)], facets: &Facets) -> Markup {
         .iter()
         .take(PANELS)
         .flat_map(|(panel, members)| {
-            let title = |name: &str| if panel.is_empty() { name.to_owned() } else { format!("{panel}: {name}") };
+            let mark = mark_of(members.iter().map(|(run, _)| *run));
+            let title = |name: &str| match panel.as_str() {
+                "" => format!("{mark}{name}"),
+                panel => format!("{mark}{panel}: {name}"),
+            };
             DRAWN.map(|(index, name)| (title(name), lines(members, index)))
         })
         .collect();

@@ -3,6 +3,7 @@
 mod common;
 mod devtools;
 mod folders;
+mod reading;
 mod report;
 mod report_browser;
 mod summary;

@@ -101,6 +101,25 @@ fn a_run_shows_slowdown_by_size_and_its_unfinished_flows() {
 }
 
 #[test]
+fn a_run_that_is_not_valid_says_why_first_and_is_marked_in_each_chart() {
+    let mut runs = common::study(1);
+    let charts = |html: &str, mark: &str| html.matches(&format!("<figcaption>{mark}")).count();
+    let valid = run_html(&runs[0]);
+    assert_eq!(charts(&valid, "NOT VALID: "), 0);
+    for run in &mut runs[..2] {
+        run.parameters.push(("self-check".to_owned(), format!("not valid: {} was late", run.name)));
+    }
+    let html = run_html(&runs[0]);
+    let (why, numbers) = (html.find("was late.").expect("the reason"), html.find("<h2>The run</h2>").expect("numbers"));
+    assert!(why < numbers, "the reason comes first");
+    assert_eq!(charts(&html, "NOT VALID: "), charts(&html, ""), "each chart has the mark");
+    let sweep = sweep_html(&runs, &common::story(&runs));
+    let (valid, marked) = (common::study(1).len() - 2, charts(&sweep, "NOT VALID: "));
+    assert!(marked > 0 && valid > 0 && marked < charts(&sweep, ""), "{marked} of {}", charts(&sweep, ""));
+    assert!(!sweep.contains("self-check: not valid"), "the reason is no heading of charts");
+}
+
+#[test]
 fn every_line_chart_is_described_and_can_be_read_back() {
     let runs = common::study(1);
     let html = sweep_html(&runs, &common::story(&runs));
