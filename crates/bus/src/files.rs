@@ -6,6 +6,7 @@ pub(crate) use fleet::files::in_file;
 pub use fleet::files::{FileError, advice, replace};
 use fleet::files::{Guard, create, owned};
 use policy::{OracleKey, PublicKeys};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -33,7 +34,7 @@ pub fn generate(path: &Path) -> Result<PathBuf, FileError> {
 /// # Errors
 /// It cannot be read, others may read it, or it is none.
 pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
-    let text = owned(path, Guard::Secret)?;
+    let text = owned(path, Guard::Secret).map_err(missing)?;
     OracleKey::from_hex(&text).map_err(|error| no_key(path, &error))
 }
 
@@ -42,7 +43,7 @@ pub fn secret_key(path: &Path) -> Result<OracleKey, FileError> {
 /// # Errors
 /// It cannot be read, others may change it, or a line is no key, or there are too many.
 pub fn public_keys(path: &Path) -> Result<PublicKeys, FileError> {
-    let text = owned(path, Guard::Trusted("other users can change it, and so send CUEs"))?;
+    let text = owned(path, Guard::Trusted("other users can change it, and so send CUEs")).map_err(missing)?;
     PublicKeys::parse(&text).map_err(|error| no_key(path, &error))
 }
 
@@ -78,6 +79,18 @@ impl KeyFile {
 
     fn changed(&self) -> Option<SystemTime> {
         self.path.metadata().and_then(|about| about.modified()).ok()
+    }
+}
+
+/// Of a file that is not there: where it comes from.
+fn missing(error: FileError) -> FileError {
+    match error {
+        FileError::Io { path, source } if source.kind() == ErrorKind::NotFound => {
+            let reason =
+                "there is no such file; `opentcp keygen` makes the Oracle's key, and beside it NAME.pub for the agents";
+            FileError::Content { path, reason: reason.to_string() }
+        }
+        other => other,
     }
 }
 

@@ -6,6 +6,9 @@ use bus::{Address, unix_s};
 use fleet::{Identity, Role};
 use std::path::{Path, PathBuf};
 
+/// The variable that names an operator's identity.
+pub const VARIABLE: &str = "OPENTCP_IDENTITY";
+
 /// Where `opentcp enroll` puts a machine's identity.
 pub const FOLDER: &str = "/etc/opentcp/identity";
 
@@ -18,12 +21,15 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// By `--identity`, or `--socket`, or what is in the usual folder, or the usual socket.
+    /// By `--identity`, or `--socket`, or what is in the usual folder, or the usual socket. An operator's may also be named by the variable
+    /// OPENTCP_IDENTITY, which counts before the usual folder.
     ///
     /// # Errors
     /// The identity cannot be used, or is one of another role.
     pub fn choose(identity: Option<&PathBuf>, socket: Option<&PathBuf>, roles: &[Role]) -> Result<Meeting, Failure> {
         let usual = Path::new(FOLDER);
+        let named = Some(roles).filter(|roles| *roles == [Role::Operator] && socket.is_none()).and_then(|_| named());
+        let identity = identity.or(named.as_ref());
         let folder = match (identity, socket) {
             (Some(folder), _) => folder,
             (None, None) if usual.join("fleet.json").exists() => usual,
@@ -54,9 +60,20 @@ impl Meeting {
         Ok(Meeting { bus: Address::Nats(folder.to_path_buf()), identity: Some((folder.to_path_buf(), found)) })
     }
 
+    /// What was tried to find it, where neither an identity nor a socket was named.
+    pub fn tried() -> String {
+        let there = if Path::new(FOLDER).join("fleet.json").exists() { "not an operator's" } else { "not there" };
+        format!("tried: --identity (not given), {VARIABLE} (not set), {FOLDER} ({there}), the socket {}", super::SOCKET)
+    }
+
     /// A file of a key: as asked for, or the identity's own, or the usual one.
     pub fn key(&self, asked: Option<PathBuf>, own: &str, usual: &str) -> PathBuf {
         let own = self.identity.as_ref().map(|(folder, _)| folder.join(own));
         asked.or(own).unwrap_or_else(|| usual.into())
     }
+}
+
+/// The operator's identity that the variable names.
+fn named() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }

@@ -19,7 +19,7 @@ const ALGORITHM_LETTERS_MAX: usize = 12;
 ///
 /// Exit codes: 0 done, 2 a file exists already, or the name is not valid.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  opentcp init scenario first && opentcp run first.toml\n  \
+#[command(after_help = "Examples:\n  opentcp init scenario first && opentcp dash first.toml\n  \
                         opentcp init policy calm && opentcp policy try calm.toml --scenario calm-network.toml\n  \
                         opentcp init algorithm mine && opentcp run mine.toml")]
 pub struct Args {
@@ -58,7 +58,7 @@ impl Kind {
     /// What to do next.
     fn next(self) -> &'static str {
         match self {
-            Kind::Scenario => "opentcp run NAME.toml\nopentcp scenario show NAME.toml\n",
+            Kind::Scenario => "opentcp dash NAME.toml\nopentcp run NAME.toml\nopentcp scenario show NAME.toml\n",
             Kind::Policy => {
                 "opentcp policy check NAME.toml\nopentcp policy try NAME.toml --scenario NAME-network.toml\n"
             }

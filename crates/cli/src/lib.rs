@@ -21,6 +21,7 @@ mod enforce;
 mod enroll;
 mod failure;
 mod fleet;
+mod help;
 mod history;
 mod identity;
 mod init;
@@ -41,7 +42,7 @@ mod sweep;
 mod terminal;
 mod top;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 use failure::Failure;
 use std::env;
 use std::process::ExitCode;
@@ -117,13 +118,25 @@ enum Command {
     /// Emulated networks for your own programs
     #[command(subcommand, after_help = emu_shell::EXAMPLES)]
     Emu(emu_shell::Command),
+    Help(help::Args),
+    /// Print the version
+    Version,
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
 
 /// The program `opentcp`.
 pub fn opentcp() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let args: Vec<String> = env::args().skip(1).collect();
+            match help::refused(&error, &args) {
+                Some(words) => return end(Err(Failure::Input(words))),
+                None => error.exit(),
+            }
+        }
+    };
     terminal::set_output(cli.output.into());
     end(match cli.command {
         Command::Doctor(args) => doctor::doctor(&args),
@@ -147,6 +160,8 @@ pub fn opentcp() -> ExitCode {
         Command::Top(args) => top::top(&args),
         Command::Dash(args) => dash::dash(args),
         Command::Emu(command) => emu_shell::emu(&command),
+        Command::Help(args) => help::help(&args),
+        Command::Version => help::version(),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     })

@@ -25,7 +25,7 @@ fn broken_scenarios_are_reported_with_their_place_and_leave_nothing() {
     let topology = "topology = { dumbbell = { pairs = 2 } }";
     let cases = [
         (broken("delay = \"1 ms\"", "dellay = \"1 ms\""), "a.toml:6:1", "did you mean `delay`?"),
-        (broken("\"20 Mbit/s\"\ndelay", "\"20 Mbps\"\ndelay"), "a.toml:5:8", "has the unit `Mbps`"),
+        (broken("\"20 Mbit/s\"\ndelay", "\"20 mbps\"\ndelay"), "a.toml:5:8", "has the unit `mbps`"),
         (broken("\"20 Mbit/s\"\ndelay", "\"20 ms\"\ndelay"), "a.toml:5:8", "has the unit `ms`; a rate"),
         (broken(topology, "topology = { fat_tree = { k = 5 } }"), "a.toml:4:31", "k = 5 is odd"),
         (broken("\"20 Mbit/s\"\ndelay", "\"0 Mbit/s\"\ndelay"), "a.toml:5:8", "out of range"),
@@ -121,7 +121,7 @@ fn flags_and_names_that_do_not_exist_are_reported_with_those_that_do() {
         (&["reproduce", "cfi16", "--slower", "auto"], "--slower needs the study dctcp or opentcp"),
         (&["reproduce", "dctcp", "--backend", "sim", "--slower", "2"], "leave out --backend sim"),
         (&["cc", "check", "nothing.c"], "nothing.c"),
-        (&["reprodce"], "'reproduce'"),
+        (&["reprodce"], "`opentcp reproduce`"),
     ];
     for (args, words) in cases {
         let said = refusal(&place, args);

@@ -7,7 +7,7 @@ use std::fs;
 fn a_new_scenario_runs_as_it_is() {
     let place = Place::new();
     let done = place.succeed(&["init", "scenario", "first"]);
-    assert!(done.stdout.starts_with("opentcp run first.toml\n"), "{}", done.stdout);
+    assert!(done.stdout.starts_with("opentcp dash first.toml\nopentcp run first.toml\n"), "{}", done.stdout);
     assert_eq!(place.entries(), ["first.toml"]);
     place.succeed(&["scenario", "check", "first.toml"]);
     place.succeed(&["run", "first.toml"]);

@@ -9,6 +9,7 @@ mod demo;
 mod determinism;
 mod fleet;
 mod foreign;
+mod help;
 mod history;
 mod hosts;
 mod init;
