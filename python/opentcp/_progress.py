@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -45,13 +46,15 @@ def jobs_of(jobs: int | None) -> int:
     return jobs
 
 
-def reporter(report: Report) -> Callable[[float, int, int, list[str]], None]:
-    """What the extension module calls: with share, finished runs, runs, and notes."""
+def reporter(report: Report) -> Callable[[float, int, int, list[str], list[str]], None]:
+    """What the extension module calls: with share, finished runs, runs, notes, and warnings."""
     bar = _Bar() if report is True or report is None and _watched() else None
 
-    def look(share: float, finished: int, runs: int, notes: list[str]) -> None:
+    def look(share: float, finished: int, runs: int, notes: list[str], cautions: list[str]) -> None:
         for note in notes:
             log.info(note)
+        for caution in cautions:
+            warnings.warn(caution, stacklevel=3)
         position = Progress(min(share, 1.0), finished, runs)
         if callable(report):
             report(position)

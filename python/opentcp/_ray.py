@@ -129,7 +129,7 @@ def _drive(
                 else:
                     sweep.add(number, files_done)
                 finished += 1
-            look(finished / max(runs, 1), finished, runs, notes)
+            look(finished / max(runs, 1), finished, runs, notes, [])
             notes = []
     except BaseException:
         for reference in going:
@@ -137,5 +137,5 @@ def _drive(
             ray.cancel(reference)
         raise
     if runs == 0:
-        look(1.0, 0, 0, notes)
+        look(1.0, 0, 0, notes, [])
     return failed, max(most, 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import json
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, cast, overload
 
@@ -62,6 +64,7 @@ class Summary(TypedDict, total=False):
     goodput_bps: float | None
     mean_data_flow_throughput_bps: float | None
     mean_data_and_ack_flow_throughput_bps: float | None
+    #: None without ``measure.packet_delay``.
     mean_packet_delay_ns: float | None
     mean_flow_delay_ns: float | None
     mean_data_and_ack_packet_delay_ns: float | None
@@ -79,8 +82,8 @@ class Result:
     """What a run measured.
 
     Tables have the columns of the Parquet files (docs/results.md) and the Arrow PyCapsule interface: ``polars.DataFrame(result.flows)``,
-    ``pyarrow.table(result.flows)``, and in DuckDB ``flows = result.flows`` and then ``SELECT * FROM flows``. Nothing is copied. A table
-    that the scenario did not ask for has no rows.
+    ``pyarrow.table(result.flows)``, and in DuckDB ``flows = result.flows`` and then ``SELECT * FROM flows``. Nothing is copied.
+    ``result.flows.to_pandas()`` is a data frame of pandas. A table that the scenario did not ask for has no rows.
     """
 
     __slots__ = ("_batch", "_run", "_summary")
@@ -88,6 +91,14 @@ class Result:
     def __init__(self, run: _native.Run, batch: _native.Batch) -> None:
         self._run, self._batch = run, batch
         self._summary: Summary | None = None
+
+    @classmethod
+    def read(cls, folder: StrPath) -> Result:
+        """The results in a folder that `write` or ``opentcp run`` wrote. Tables are read when they are asked for."""
+        batch, runs = _native.read_results(os.fspath(folder))
+        if len(runs) != 1:
+            raise InputError(f"{os.fspath(folder)} has {len(runs)} runs: Sweep.read reads them")
+        return cls(runs[0], batch)
 
     @property
     def name(self) -> str:
@@ -97,6 +108,8 @@ class Result:
     @property
     def title(self) -> str:
         """The scenario's sentence, or the run's name."""
+        if not self._run.in_memory:
+            return str(tomllib.loads(self.scenario_toml).get("title", self._run.name))
         return self._run.title or self._run.name
 
     @property
@@ -108,7 +121,11 @@ class Result:
     def summary(self) -> Summary:
         """The numbers of ``summary.json``."""
         if self._summary is None:
-            self._summary = cast(Summary, json.loads(self._run.summary()))
+            folder = self._run.folder
+            # of the file itself: every digit is there
+            text = self._run.summary() if folder is None else (folder / "summary.json").read_text("utf-8")
+            numbers = json.loads(text)
+            self._summary = cast(Summary, numbers if folder is None else numbers["summary"])
         return self._summary
 
     @property
@@ -158,13 +175,7 @@ class Result:
 
     def table(self, name: str) -> Table:
         """The table of this name."""
-        table = self._run.table(name)
-        if table is None:
-            raise InputError(
-                f"the tables of {self.name} are in {self._batch.out}: read {self._batch.out}/{name}, a table of all runs, "
-                "or leave out `out` to have them in memory"
-            )
-        return table
+        return self._run.table(name)
 
     @property
     def scenario_toml(self) -> str:
@@ -172,23 +183,20 @@ class Result:
         return self._scenario()[0]
 
     def _scenario(self) -> tuple[str, list[tuple[str, str]]]:
-        scenario = self._run.scenario()
-        if scenario is None:
-            raise InputError(f"the scenario of {self.name} is in {self._batch.out}/runs/{self.name}")
-        return scenario
+        return self._run.scenario()
 
     @property
     def speed(self) -> dict[str, Any]:
         """How fast it was on this machine, as in ``run.json``; of a sweep, all of it."""
         return cast("dict[str, Any]", json.loads(self._batch.info()))
 
-    def write(self, folder: StrPath) -> None:
+    def write(self, folder: StrPath, *, replace: bool = False) -> None:
         """Writes report, numbers and tables into a folder, with the bytes that ``opentcp run`` writes.
 
-        An earlier results folder is replaced; anything else at its place is an error.
+        A folder of the same results is replaced, one of other results if ``replace`` says so; anything else at its place is an error.
         """
-        self._scenario()
-        self._batch.write(os.fspath(folder), [self._run])
+        _in_memory([self._run], self._batch)
+        self._batch.write(os.fspath(folder), [self._run], replace)
 
     def __str__(self) -> str:
         return _native.overview([self._run]).rstrip()
@@ -209,6 +217,12 @@ class Sweep(Sequence[Result]):
         self._runs, self._batch = runs, batch
         self._results = [Result(run, batch) for run in runs]
 
+    @classmethod
+    def read(cls, folder: StrPath) -> Sweep:
+        """The runs in a folder that a sweep wrote, here or by the command. Tables are read when they are asked for."""
+        batch, runs = _native.read_results(os.fspath(folder))
+        return cls(runs, batch)
+
     @overload
     def __getitem__(self, which: int) -> Result: ...
     @overload
@@ -225,14 +239,31 @@ class Sweep(Sequence[Result]):
         return iter(self._results)
 
     def where(self, **parameters: object) -> Sweep:
-        """The runs with these parameters: ``sweep.where(algorithm="dctcp", seed=1)``."""
-        wanted = {key: str(value) for key, value in parameters.items()}
-        known = {key for result in self for key in result.parameters}
-        for key in wanted:
-            if key not in known:
-                raise InputError(f"no run has a parameter `{key}`; there are {', '.join(sorted(known))}")
-        runs = [run for run in self._runs if wanted.items() <= dict(run.parameters).items()]
+        """The runs with these parameters: ``sweep.where(algorithm="dctcp", seed=1)``.
+
+        A key may be the scenario's, dotted (``**{"tcp.rto_min": "2 ms"}``), and a value a number: 0.3 is "30 %".
+        """
+        runs = self._runs
+        for key, value in parameters.items():
+            name = self._parameter(key)
+            there = [dict(run.parameters).get(name) for run in self._runs]
+            known = [one for one in dict.fromkeys(there) if one is not None]
+            wanted = {one for one in known if _same(one, value)}
+            if not wanted:
+                near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.4)
+                meant = f"did you mean {near[0]!r}? " if near else ""
+                raise InputError(f"no run has {name} = {value!r}; {meant}there are {', '.join(map(repr, known))}")
+            runs = [run for run in runs if dict(run.parameters).get(name) in wanted]
         return Sweep(runs, self._batch)
+
+    def _parameter(self, key: str) -> str:
+        """The name of a parameter, which is the end of the scenario's key unless two end alike."""
+        known = list(dict.fromkeys(name for run in self._runs for name, _ in run.parameters))
+        own = {"tcp.cc": "algorithm", "policy.file": "policy"}.get(key, key)
+        for name in (own, key.rsplit(".", 1)[-1]):
+            if name in known:
+                return name
+        raise InputError(f"no run has a parameter `{key}`; there are {', '.join(sorted(known))}")
 
     @property
     def speed(self) -> dict[str, Any]:
@@ -247,11 +278,10 @@ class Sweep(Sequence[Result]):
             out.append({"run": result.name, **result.parameters, **numbers, **result.summary.get("extra", {})})
         return out
 
-    def write(self, folder: StrPath) -> None:
+    def write(self, folder: StrPath, *, replace: bool = False) -> None:
         """Writes all runs into a folder, with the bytes that ``opentcp run`` writes."""
-        for result in self:
-            result._scenario()
-        self._batch.write(os.fspath(folder), self._runs)
+        _in_memory(self._runs, self._batch)
+        self._batch.write(os.fspath(folder), self._runs, replace)
 
     def __str__(self) -> str:
         return _native.overview(self._runs).rstrip()
@@ -261,6 +291,26 @@ class Sweep(Sequence[Result]):
 
     def _repr_html_(self) -> str:
         return _page(self._runs)
+
+
+def _in_memory(runs: list[_native.Run], batch: _native.Batch) -> None:
+    """Only what is in memory is written."""
+    if not all(run.in_memory for run in runs):
+        raise InputError(f"these results are in {batch.out} already: copy that folder")
+
+
+def _same(text: str, value: object) -> bool:
+    """Whether a parameter's text is this value: equal, or the same number."""
+    if text.replace(" ", "") == str(value).replace(" ", ""):
+        return True
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    share = text.endswith("%")
+    try:
+        number = float(text.rstrip("% "))
+    except ValueError:
+        return False
+    return abs((number / 100 if share else number) - value) <= 1e-9 * max(1.0, abs(value))
 
 
 def _page(runs: list[_native.Run]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast, overload
+from typing import Any, cast, overload
 
 from . import _native, _ray, _toml
 from ._algorithm import Algorithm
@@ -22,14 +24,19 @@ StrPath = str | os.PathLike[str]
 class Scenario:
     """A network, its traffic, its hosts' TCP, and what is measured; checked, and never changed.
 
-    ``Scenario(text)`` takes the TOML text of a scenario file, `read` the file, `from_dict` the same as Python values.
+    ``Scenario(text)`` takes the TOML text of a scenario file, `read` the file, `from_dict` the same as Python values. ``Scenario(path)`` is
+    understood as `read`. Values are read by their dotted keys, ``scenario["tcp.cc"]``, defaults included.
     scenarios/README.md is the reference of the keys. All of them check everything, and raise `ScenarioError` with each mistake and its
     place. Paths in a text begin at the working directory, those in a file at its folder.
     """
 
     __slots__ = ("_base", "_checked", "_kept", "_name", "_sets", "_text")
 
-    def __init__(self, text: str, *, name: str = "scenario") -> None:
+    def __init__(self, text: StrPath, *, name: str = "scenario") -> None:
+        if not isinstance(text, str) or ("\n" not in text and "=" not in text):
+            read = Scenario.read(text)
+            self._make(*read._written())
+            return
         self._make(name if name.endswith(".toml") else f"{name}.toml", text, os.getcwd(), (), ())
 
     @classmethod
@@ -62,7 +69,9 @@ class Scenario:
         made._make(name, text, base, sets, kept)
         return made
 
-    def _make(self, name: str, text: str, base: str, sets: Sequence[str], kept: Sequence[Algorithm]) -> None:
+    def _make(
+        self, name: str, text: str, base: str, sets: Sequence[str], kept: Sequence[Algorithm] = ()
+    ) -> None:
         self._name, self._text, self._base, self._sets = name, text, base, tuple(sets)
         # Texts of C are in temporary files, which exist as long as these objects.
         self._kept = tuple(kept)
@@ -109,6 +118,24 @@ class Scenario:
     def runs(self) -> list[str]:
         """The names of its runs: one, or one for each combination of its sweep's values."""
         return [name for name, _ in self._checked.runs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scenario with every default, as `toml` has it, as nested dicts and lists."""
+        return tomllib.loads(self.toml())
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a dotted key, as `set` takes it, with defaults: ``scenario["network.tier.bottleneck.rate"]``."""
+        value: Any = self.to_dict()
+        for part in key.split("."):
+            value = _below(value, part, key)
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The same, or `default` where the scenario has no such key."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
     def toml(self) -> str:
         """The scenario with every default written out; of a sweep, that of the first run."""
@@ -208,6 +235,24 @@ class Scenario:
 
     def _written(self) -> tuple[str, str, str, tuple[str, ...]]:
         return self._name, self._text, self._base, self._sets
+
+
+def _below(value: Any, part: str, key: str) -> Any:
+    """What a table or a list has under this name; an entry of a list has its own, or its number."""
+    known: list[str] = []
+    if isinstance(value, dict):
+        known = list(value)
+        if part in value:
+            return value[part]
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            name = entry.get("name", str(number)) if isinstance(entry, dict) else str(number)
+            if part in (name, str(number)):
+                return entry
+            known.append(name)
+    near = difflib.get_close_matches(part, known, n=1)
+    meant = f"did you mean `{near[0]}`? " if near else ""
+    raise KeyError(f"`{key}`: there is no `{part}`; {meant}there are {', '.join(known) or 'none'}")
 
 
 def _policy_file(policy: Policy | StrPath | None, folder: Path) -> str:

@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use crate::policies::{Policy, variables};
     #[pymodule_export]
-    use crate::runs::{Batch, Run, overview};
+    use crate::runs::{Batch, Run, overview, read_results};
     #[pymodule_export]
     use crate::scenarios::Scenario;
     #[pymodule_export]

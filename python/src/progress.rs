@@ -19,6 +19,7 @@ struct Position {
     finished: usize,
     steps: u64,
     notes: Vec<String>,
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -39,12 +40,13 @@ impl Sink for Shared {
             Event::Finished { .. } => position.finished += 1,
             Event::Repeated { name, words } => position.notes.push(format!("{name}, repeated: {words}")),
             Event::Note(words) => position.notes.push(words.to_string()),
+            Event::Warning(words) => position.warnings.push(words.to_string()),
             Event::Ended => {}
         }
     }
 }
 
-/// Does `work`, and calls `report(share, finished, runs, notes)` several times a second, if there is one, and at the end.
+/// Does `work`, and calls `report(share, finished, runs, notes, warnings)` several times a second, if there is one, and at the end.
 ///
 /// # Errors
 /// The work's failure; what `report` raises; or what a signal's handler raises, such as KeyboardInterrupt. Then the work was stopped
@@ -61,13 +63,13 @@ pub fn drive<T: Send>(
         Python::attach(|py| {
             py.check_signals()?;
             let Some(report) = &report else { return Ok(()) };
-            let Position { runs, finished, steps, notes } = {
+            let Position { runs, finished, steps, notes, warnings } = {
                 let mut position = shared.lock();
-                let notes = std::mem::take(&mut position.notes);
-                Position { notes, ..*position }
+                let (notes, warnings) = (std::mem::take(&mut position.notes), std::mem::take(&mut position.warnings));
+                Position { notes, warnings, ..*position }
             };
             let share = steps as f64 / (runs as u64 * Event::STEPS).max(1) as f64;
-            report.call1(py, (share, finished, runs, notes)).map(drop)
+            report.call1(py, (share, finished, runs, notes, warnings)).map(drop)
         })
     };
     let (outcome, raised) = py.detach(|| {

@@ -1,29 +1,47 @@
 //! Runs that are done.
 
-use crate::errors::{In, exception};
+use crate::errors::{In, exception, input};
 use crate::tables::{self, Table};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use results::RunResults;
+use results::{RunResults, WriteError, WrittenRun, written_runs};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use study::{Done, Kept, write};
 
-/// A run: its numbers and, if they are in memory, its tables.
+/// A run: its numbers, and its tables, which are in memory or in a folder.
 #[pyclass(frozen, module = "opentcp._native")]
 #[derive(Debug)]
 pub struct Run {
     kept: Kept,
-    /// None if they were written while the sweep ran.
-    tables: Option<Tables>,
+    tables: Tables,
+    /// Made, or read, when first asked for.
+    columns: [OnceLock<RecordBatch>; results::Table::ALL.len()],
 }
 
 #[derive(Debug)]
-struct Tables {
-    results: RunResults,
-    /// Made when first asked for.
-    columns: [OnceLock<RecordBatch>; results::Table::ALL.len()],
+enum Tables {
+    Memory(Box<RunResults>),
+    Folder(Box<WrittenRun>),
+}
+
+impl Run {
+    fn new(kept: Kept, tables: Tables) -> Run {
+        Run { kept, tables, columns: Default::default() }
+    }
+
+    fn written(run: WrittenRun) -> Run {
+        let WrittenRun { name, parameters, summary, .. } = run.clone();
+        Run::new(Kept { name, parameters, summary }, Tables::Folder(Box::new(run)))
+    }
+
+    fn results(&self) -> Option<&RunResults> {
+        match &self.tables {
+            Tables::Memory(results) => Some(results),
+            Tables::Folder(_) => None,
+        }
+    }
 }
 
 #[pymethods]
@@ -35,7 +53,7 @@ impl Run {
 
     #[getter]
     fn title(&self) -> &str {
-        self.tables.as_ref().map_or("", |tables| &tables.results.title)
+        self.results().map_or("", |results| &results.title)
     }
 
     #[getter]
@@ -50,25 +68,52 @@ impl Run {
 
     #[getter]
     fn in_memory(&self) -> bool {
-        self.tables.is_some()
+        self.results().is_some()
     }
 
     /// The scenario of this run, every default written out, and the files that it names.
-    fn scenario(&self) -> Option<(String, Vec<(String, String)>)> {
-        let results = &self.tables.as_ref()?.results;
-        let files = results.files.iter().map(|(name, text)| (name.clone(), text.to_string()));
-        Some((results.scenario_toml.clone(), files.collect()))
+    fn scenario(&self, py: Python<'_>) -> PyResult<(String, Vec<(String, String)>)> {
+        match &self.tables {
+            Tables::Memory(results) => {
+                let files = results.files.iter().map(|(name, text)| (name.clone(), text.to_string()));
+                Ok((results.scenario_toml.clone(), files.collect()))
+            }
+            Tables::Folder(run) => {
+                let (toml, files) = run.scenario().map_err(|error| input(py, error.to_string()))?;
+                Ok((toml, files.into_iter().collect()))
+            }
+        }
     }
 
-    /// The table of this name; None if it is not in memory.
-    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Table>> {
+    /// The folder that has it, if it is not in memory.
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        match &self.tables {
+            Tables::Memory(_) => None,
+            Tables::Folder(run) => Some(run.folder.clone()),
+        }
+    }
+
+    /// The table of this name.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         let wanted = results::Table::named(name).ok_or_else(|| PyKeyError::new_err(name.to_string()))?;
-        let Some(Tables { results, columns }) = &self.tables else { return Ok(None) };
-        let batch = py.detach(|| {
-            let place = results::Table::ALL.iter().position(|table| *table == wanted).expect("all are there");
-            columns[place].get_or_init(|| tables::batch(results, wanted)).clone()
-        });
-        Ok(Some(Table::new(batch)))
+        let place = results::Table::ALL.iter().position(|table| *table == wanted).expect("all are there");
+        let read = || {
+            if let Some(batch) = self.columns[place].get() {
+                return Ok(batch.clone());
+            }
+            let batch = match &self.tables {
+                Tables::Memory(results) => tables::batch(results, wanted),
+                // what was not measured has no file, and no rows
+                Tables::Folder(run) => match run.table(wanted)? {
+                    Some(stored) => tables::stored(&stored),
+                    None => tables::batch(&RunResults::default(), wanted),
+                },
+            };
+            Ok(self.columns[place].get_or_init(|| batch).clone())
+        };
+        let batch = py.detach(read).map_err(|error: WriteError| input(py, error.to_string()))?;
+        Ok(Table::new(batch))
     }
 }
 
@@ -83,17 +128,16 @@ pub struct Batch {
 impl Batch {
     /// With all tables in memory.
     pub fn in_memory(batch: study::Batch, runs: Vec<RunResults>) -> (Batch, Vec<Run>) {
-        let of =
-            |results| Run { kept: Kept::of(&results), tables: Some(Tables { results, columns: Default::default() }) };
+        let of = |results| Run::new(Kept::of(&results), Tables::Memory(Box::new(results)));
         (Batch { batch, out: None }, runs.into_iter().map(of).collect())
     }
 
     /// With the tables in a folder.
-    pub fn in_folder(done: Done, title: String) -> (Batch, Vec<Run>) {
-        let Done { scenario, out, runs, info } = done;
-        let of = |kept| Run { kept, tables: None };
+    pub fn in_folder(py: Python<'_>, done: Done, title: String) -> PyResult<(Batch, Vec<Run>)> {
+        let Done { scenario, out, info, .. } = done;
+        let runs = py.detach(|| written_runs(&out)).map_err(|error| input(py, error.to_string()))?;
         let batch = study::Batch { scenario, title, info };
-        (Batch { batch, out: Some(out) }, runs.into_iter().map(of).collect())
+        Ok((Batch { batch, out: Some(out) }, runs.into_iter().map(Run::written).collect()))
     }
 }
 
@@ -121,11 +165,22 @@ impl Batch {
 
     /// Writes these runs, whose tables are in memory, into a folder.
     #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
-    fn write(&self, py: Python<'_>, out: PathBuf, runs: Vec<PyRef<'_, Run>>) -> PyResult<()> {
-        let results: Option<Vec<&RunResults>> = runs.iter().map(|run| Some(&run.tables.as_ref()?.results)).collect();
+    fn write(&self, py: Python<'_>, out: PathBuf, runs: Vec<PyRef<'_, Run>>, replace: bool) -> PyResult<()> {
+        let results: Option<Vec<&RunResults>> = runs.iter().map(|run| run.results()).collect();
         let results = results.expect("the caller asks whether they are in memory");
-        py.detach(|| write(&out, &self.batch, &results)).map_err(|failure| exception(py, failure, In::Scenario))
+        py.detach(|| write(&out, &self.batch, &results, replace))
+            .map_err(|failure| exception(py, failure, In::Scenario))
     }
+}
+
+/// The runs in a folder that was written before.
+#[pyfunction]
+pub fn read_results(py: Python<'_>, folder: PathBuf) -> PyResult<(Batch, Vec<Run>)> {
+    let runs = py.detach(|| written_runs(&folder)).map_err(|error| input(py, error.to_string()))?;
+    let scenario = runs.first().map(|run| run.summary.scenario.clone()).unwrap_or_default();
+    let info = std::fs::read_to_string(folder.join("run.json")).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let batch = study::Batch { title: scenario.clone(), scenario, info: info.unwrap_or_default() };
+    Ok((Batch { batch, out: Some(folder) }, runs.into_iter().map(Run::written).collect()))
 }
 
 /// The tables of these runs, as the command prints them.

@@ -11,7 +11,7 @@ use scenario::Bundle;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use study::{Done, Shipped};
+use study::Shipped;
 
 /// A run's name, parameters, scenario, and the files that it names.
 type Errand = (String, Vec<(String, String)>, String, Vec<(String, String)>);
@@ -69,7 +69,7 @@ impl Sweep {
     fn run(&self, py: Python<'_>, jobs: usize, report: Option<&Bound<'_, PyAny>>) -> PyResult<(Batch, Vec<Run>)> {
         let sweep = self.sweep(py)?;
         let done = drive(py, report, In::Scenario, |monitor| sweep.run(jobs.max(1), monitor))?;
-        Ok(self.batch(done))
+        Batch::in_folder(py, done, self.title.clone())
     }
 
     /// Ends a sweep whose runs went on elsewhere, `jobs` at a time; these failed: names, and why.
@@ -77,7 +77,7 @@ impl Sweep {
     fn finish(&self, py: Python<'_>, jobs: usize, failed: Vec<(String, String)>) -> PyResult<(Batch, Vec<Run>)> {
         let sweep = self.sweep(py)?;
         let done = py.detach(|| sweep.judge(sweep.finish(jobs)?, &failed));
-        Ok(self.batch(done.map_err(|failure| exception(py, failure, In::Scenario))?))
+        Batch::in_folder(py, done.map_err(|failure| exception(py, failure, In::Scenario))?, self.title.clone())
     }
 
     /// Gives the folder free.
@@ -90,10 +90,6 @@ impl Sweep {
     fn sweep(&self, py: Python<'_>) -> PyResult<Arc<study::Sweep>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clone().ok_or_else(|| input(py, "the sweep is closed".into()))
-    }
-
-    fn batch(&self, done: Done) -> (Batch, Vec<Run>) {
-        Batch::in_folder(done, self.title.clone())
     }
 }
 

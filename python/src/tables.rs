@@ -9,20 +9,30 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyList};
-use results::{RunResults, Values};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice};
+use results::{RunResults, StoredTable, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The same of a table that was read from a file.
+pub fn stored(table: &StoredTable) -> RecordBatch {
+    batch_of(table.columns().into_iter().map(field_and_array).collect())
+}
+
 /// A table of a run as one batch. Types are those that a data frame makes of the Parquet file.
 pub fn batch(results: &RunResults, table: results::Table) -> RecordBatch {
-    let made = results.map_columns(table, |column| {
-        let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
-        let array = array(column.values);
-        (Field::new(column.name, array.data_type().clone(), nullable), array)
-    });
+    batch_of(results.map_columns(table, field_and_array))
+}
+
+fn field_and_array(column: results::Column<'_>) -> (Field, ArrayRef) {
+    let nullable = matches!(column.values, Values::IntOrNull(_) | Values::FloatOrNull(_));
+    let array = array(column.values);
+    (Field::new(column.name, array.data_type().clone(), nullable), array)
+}
+
+fn batch_of(made: Vec<(Field, ArrayRef)>) -> RecordBatch {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = made.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     RecordBatch::try_new(schema, arrays).expect("columns of a table are equally long")
@@ -111,18 +121,54 @@ impl Table {
         self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<Column> {
-        let index = self.index(name)?;
-        let name = name.to_string();
-        Ok(Column { name, array: self.batch.column(index).clone() })
+    /// A column by its name, or some rows by a slice.
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let rows = slice.indices(self.batch.num_rows() as isize)?;
+            if rows.step != 1 {
+                return Err(PyValueError::new_err("rows of a table are taken one after the other: leave out the step"));
+            }
+            let table = Table::new(self.batch.slice(rows.start as usize, rows.slicelength));
+            return Ok(table.into_pyobject(py)?.into_any());
+        }
+        let name: String = key.extract()?;
+        let index = self.index(&name)?;
+        Ok(Column { name, array: self.batch.column(index).clone() }.into_pyobject(py)?.into_any())
+    }
+
+    /// The first rows.
+    #[pyo3(signature = (rows = 5))]
+    fn head(&self, rows: usize) -> Table {
+        Table::new(self.batch.slice(0, rows.min(self.batch.num_rows())))
+    }
+
+    /// By pandas, which must be installed.
+    fn to_pandas(slf: &Bound<'_, Table>) -> PyResult<Py<PyAny>> {
+        with_table(slf, "to_pandas")
+    }
+
+    /// By polars, which must be installed; without a copy.
+    fn to_polars(slf: &Bound<'_, Table>) -> PyResult<Py<PyAny>> {
+        with_table(slf, "to_polars")
+    }
+
+    /// For notebooks: the first rows.
+    fn _repr_html_(slf: &Bound<'_, Table>) -> PyResult<Py<PyAny>> {
+        with_table(slf, "page")
+    }
+
+    /// For notebooks: the names that `table["` may be completed to.
+    fn _ipython_key_completions_(&self) -> Vec<String> {
+        self.columns()
     }
 
     fn __contains__(&self, name: &str) -> bool {
         self.index(name).is_ok()
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(PyList::new(py, self.columns())?.try_iter()?.into_any())
+    /// Row by row, as dicts.
+    fn __iter__(slf: &Bound<'_, Table>) -> PyResult<Py<PyAny>> {
+        with_table(slf, "rows")
     }
 
     fn __repr__(&self) -> String {
@@ -147,6 +193,12 @@ impl Table {
     }
 }
 
+/// What the package's Python makes of a table.
+fn with_table(table: &Bound<'_, Table>, what: &str) -> PyResult<Py<PyAny>> {
+    let module = table.py().import("opentcp._tables")?;
+    module.call_method1(what, (table,)).map(Bound::unbind)
+}
+
 /// A column of a table.
 #[pyclass(frozen, module = "opentcp._native")]
 #[derive(Debug)]
@@ -168,6 +220,38 @@ impl Column {
 
     fn __repr__(&self) -> String {
         format!("Column {} of {} values", self.name, self.array.len())
+    }
+
+    /// A value, or some by a slice.
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let length = self.array.len();
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let rows = slice.indices(length as isize)?;
+            if rows.step != 1 {
+                return Err(PyValueError::new_err(
+                    "values of a column are taken one after the other: leave out the step",
+                ));
+            }
+            let array = self.array.slice(rows.start as usize, rows.slicelength);
+            return Ok(Column { name: self.name.clone(), array }.into_pyobject(py)?.into_any());
+        }
+        let index: isize = key.extract()?;
+        let place = if index < 0 { index + length as isize } else { index };
+        if place < 0 || place >= length as isize {
+            return Err(PyIndexError::new_err(format!("{} has {length} values, and no {index}", self.name)));
+        }
+        let one = Column { name: self.name.clone(), array: self.array.slice(place as usize, 1) };
+        one.to_list(py)?.get_item(0)
+    }
+
+    /// Its values, one after the other.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.to_list(py)?.try_iter()?.into_any())
+    }
+
+    /// A copy as an array of numpy, which must be installed.
+    fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.__array__(py, None, None)
     }
 
     /// The values as Python's own; None where there is none.

@@ -28,12 +28,13 @@ def test_a_dataset_has_the_bytes_of_the_command(command: Command, tmp_path: Path
     assert len(theirs) == 4 * 6 + 1
     assert files(tmp_path / "python") == theirs
     assert [result.name for result in sweep] == ["cc=vegas,seed=1", "cc=vegas,seed=2", "cc=bbr,seed=1", "cc=bbr,seed=2"]
-    with pytest.raises(opentcp.InputError, match=r"read .*python/flows, a table of all runs, or leave out `out`"):
-        _ = sweep[0].flows
-    with pytest.raises(opentcp.InputError, match=r"is in .*runs/cc=vegas,seed=1"):
+    with pytest.raises(opentcp.InputError, match=r"are in .*python already: copy that folder"):
         sweep.write(tmp_path / "again")
     in_memory = opentcp.Scenario.read(scenario).sweep(AXES)
     assert in_memory.rows() == sweep.rows()
+    # the tables are read from the dataset
+    assert pl.DataFrame(sweep[2].cwnd).equals(pl.DataFrame(in_memory[2].cwnd))
+    assert sweep[2].scenario_toml == in_memory[2].scenario_toml
 
 
 def test_libraries_read_it_as_one_table(tmp_path: Path) -> None:

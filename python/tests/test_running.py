@@ -152,3 +152,41 @@ def test_what_a_scenario_says_of_itself() -> None:
     assert repr(scenario) == "<Scenario small: 0.5 s, seed 1>"
     assert repr(scenario.set("sweep.seed", [1, 2])) == "<Scenario small: 0.5 s, seed 1, 2 runs>"
     assert "bottleneck" in scenario.show() and scenario.page().startswith("<!doctype html>")
+
+
+def test_a_scenarios_values_are_read() -> None:
+    scenario = opentcp.Scenario(SMALL).set("tcp.rto_min", "5msec")
+    assert scenario["tcp.cc"] == "cubic" and scenario["tcp.rto_min"] == "5 ms"
+    assert scenario["network.tier.bottleneck.rate"] == "10 Mbit/s"
+    assert scenario["traffic.second.cc"] == scenario["traffic.1.cc"] == "newreno"
+    assert scenario.get("traffic.first.cc", "none") == "none" and scenario.get("title") == "Two flows, one queue"
+    assert scenario.to_dict()["duration"] == "500 ms"
+    with pytest.raises(KeyError, match="did you mean `rto_min`"):
+        scenario["tcp.rto_mim"]
+
+
+def test_a_path_in_place_of_a_text_is_understood(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(SMALL)
+    assert opentcp.Scenario(file) == opentcp.Scenario(str(file)) == opentcp.Scenario.read(file)
+    with pytest.raises(opentcp.InputError, match="cannot read the scenario"):
+        opentcp.Scenario("no-such-file.toml")
+
+
+def test_what_changes_nothing_is_a_warning() -> None:
+    own = opentcp.Scenario(SMALL).set("traffic.first.cc", "vegas")
+    with pytest.warns(UserWarning, match="tcp.cc=.* changes nothing: each traffic entry names its own") as caught:
+        own.set("tcp.cc", "bic").run()
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="the seeds 1, 2 gave the same numbers"):
+        own.sweep({"seed": [1, 2]})
+
+
+def test_runs_are_chosen_by_dotted_keys_and_numbers() -> None:
+    sweep = opentcp.Scenario(SMALL).sweep({"tcp.cc": ["bic", "vegas"], "tcp.rto_min": ["5 ms", "200 ms"]})
+    assert len(sweep.where(algorithm="bic + newreno")) == 2
+    assert len(sweep.where(**{"tcp.rto_min": "5ms"})) == len(sweep.where(rto_min="5 ms", seed=1)) == 2
+    with pytest.raises(opentcp.InputError, match="no run has rto_min = '50 ms'; did you mean '5 ms'"):
+        sweep.where(rto_min="50 ms")
+    with pytest.raises(opentcp.InputError, match="no run has a parameter"):
+        sweep.where(rto="5 ms")

@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import SMALL
+from conftest import SMALL, Command
 
 TABLES = ["flows", "links", "link_series", "cwnd", "messages", "jobs", "coflows", "cues", "enforcer"]
 
@@ -101,7 +101,72 @@ def test_columns_by_themselves(result: opentcp.Result) -> None:
     window[0] = 0  # numpy's copy is its own
     assert result.cwnd["cwnd"].to_list()[0] != 0
     assert "fct_ns" in flows and "fct" not in flows
-    assert list(flows) == flows.columns
+
+
+def test_pandas_and_polars_take_tables_as_they_are(result: opentcp.Result) -> None:
+    flows = result.flows
+    for frame in [pd.DataFrame(flows), flows.to_pandas()]:
+        assert list(frame.columns) == flows.columns and len(frame) == 2
+        assert list(frame["algorithm"]) == ["cubic", "newreno"] and frame["delivered_bytes"].dtype == np.int64
+        assert math.isnan(frame["fct_ns"][0]) and frame["fct_ns"][1] == flows["fct_ns"][1]
+    assert flows.to_polars().equals(pl.DataFrame(flows))
+    links = pd.DataFrame(result.links)
+    assert list(links.columns) == result.links.columns and links["from"][0] == result.links["from"][0]
+
+
+def test_tables_and_columns_are_looped_over_and_sliced(result: opentcp.Result) -> None:
+    flows, cwnd = result.flows, result.cwnd
+    assert [flow["src"] for flow in flows] == ["left1", "left2"]
+    assert [len(cwnd.head()), len(cwnd.head(3)), len(cwnd[10:20]), len(cwnd.head(10**6))] == [5, 3, 10, len(cwnd)]
+    assert cwnd[10:20]["cwnd"].to_list() == cwnd["cwnd"].to_list()[10:20]
+    column = cwnd["cwnd"]
+    assert [column[0], column[-1], list(column[3:5])] == [*(column.to_list()[at] for at in (0, -1)), column.to_list()[3:5]]
+    assert list(column) == column.to_list() and column.to_numpy().sum() == sum(column)
+    with pytest.raises(IndexError, match="values, and no"):
+        column[len(column)]
+    page = cwnd._repr_html_()
+    assert page.count("<tr>") == 11 and f"{len(cwnd)} rows" in page and "<th>cwnd</th>" in page
+    assert flows._ipython_key_completions_() == flows.columns
+
+
+def test_results_are_opened_again(result: opentcp.Result, command: Command, tmp_path: Path) -> None:
+    result.write(tmp_path / "out")
+    read = opentcp.Result.read(tmp_path / "out")
+    assert (read.name, read.title, read.parameters, read.summary) == (
+        result.name,
+        result.title,
+        result.parameters,
+        result.summary,
+    )
+    assert read.scenario_toml == result.scenario_toml and read.speed["jobs"] == 1
+    for name in TABLES:
+        assert pl.DataFrame(read.table(name)).equals(pl.DataFrame(result.table(name))), name
+        assert read.table(name).columns == result.table(name).columns
+    with pytest.raises(opentcp.InputError, match="copy that folder"):
+        read.write(tmp_path / "again")
+    scenario = tmp_path / "a.toml"
+    scenario.write_text(SMALL)
+    command("run", scenario, "--set", "sweep.tcp.cc=['vegas', 'bic']", "--out", tmp_path / "two")
+    command("sweep", scenario, "--axis", "tcp.cc=vegas,bic", "--out", tmp_path / "set")
+    with pytest.raises(opentcp.InputError, match="2 runs: Sweep.read"):
+        opentcp.Result.read(tmp_path / "two")
+    for folder in ["two", "set"]:
+        sweep = opentcp.Sweep.read(tmp_path / folder)
+        assert [run.parameters["algorithm"] for run in sweep] == ["vegas + newreno", "bic + newreno"]
+        assert sweep[0].title == "Two flows, one queue" and len(sweep[1].cwnd) == len(result.cwnd)
+    with pytest.raises(opentcp.InputError, match="not a results folder"):
+        opentcp.Sweep.read(tmp_path)
+
+
+def test_results_of_another_content_are_not_replaced(result: opentcp.Result, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result.write(out)
+    result.write(out)
+    other = opentcp.Scenario(SMALL).run(seed=2)
+    with pytest.raises(opentcp.InputError, match="has other results"):
+        other.write(out)
+    other.write(out, replace=True)
+    assert opentcp.Result.read(out).summary["seed"] == 2
 
 
 def test_the_summary_has_the_documented_keys(result: opentcp.Result) -> None:
