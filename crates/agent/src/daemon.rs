@@ -137,14 +137,14 @@ pub fn run(mut config: Config, stop: &dyn Fn() -> bool, say: &mut dyn FnMut(&str
     }
     outcome?;
     let (notes, left) = restored?;
-    notes.iter().for_each(|note| say(note));
-    match left {
-        Some(left) => Err(AgentError::Left(left)),
-        None => {
-            say(if has_set { RESTORED } else { "all settings were restored" });
-            Ok(())
-        }
+    for note in &notes {
+        say(note);
     }
+    if let Some(left) = left {
+        return Err(AgentError::Left(left));
+    }
+    say(if has_set { RESTORED } else { "all settings were restored" });
+    Ok(())
 }
 
 /// As [`run`], but only prints, by `print`, what would be changed.

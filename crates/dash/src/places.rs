@@ -74,12 +74,12 @@ impl Places {
 }
 
 impl Place {
-    /// Its number, by which it is given back.
+    /// Its number, by which it is released.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Waits until it is lost to another; for ever, if it was given back.
+    /// Waits until it is lost to another; for ever, if it was released.
     pub async fn lost(&mut self) {
         if (&mut self.lost).await.is_err() {
             pending::<()>().await;
@@ -97,7 +97,7 @@ impl Drop for Place {
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-        v4 => v4,
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn who_has_the_most_loses_the_oldest() {
-        let (a, b, c, d, e) = ("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5");
+        let [a, b, c, d, e] = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"];
         for beyond in [Beyond::Refused, Beyond::Replaces] {
             assert_eq!(lost(beyond, &[a, b, b, c]), (vec![], true), "there is room");
             assert_eq!(lost(beyond, &[a, b, b, c, d]), (vec![1], true));
@@ -140,6 +140,6 @@ mod tests {
         let mut place = places.take("10.0.0.2".parse().unwrap()).unwrap();
         places.release(place.number());
         assert!(places.take("10.0.0.3".parse().unwrap()).is_some());
-        assert_eq!(place.lost.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it was given back, not lost");
+        assert_eq!(place.lost.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it was released, not lost");
     }
 }

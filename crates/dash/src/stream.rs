@@ -57,15 +57,16 @@ pub fn stream(
 /// The next message; of a browser that is too far behind there is none, and it begins anew. While nothing changes, an empty comment shows
 /// whether the browser is still there: one that is not must not keep its place. One that has lost its place to another may ask for one anew.
 async fn next((first, mut changes, mut place): Following) -> Option<(Result<Bytes, Infallible>, Following)> {
-    let message = match first {
-        Some(first) => first,
-        None => tokio::select! {
+    let message = if let Some(first) = first {
+        first
+    } else {
+        tokio::select! {
             change = timeout(SILENCE_MAX, changes.recv()) => match change {
                 Ok(change) => change.ok()?,
                 Err(_) => Bytes::from_static(b":\n\n"),
             },
             () = place.lost() => return None,
-        },
+        }
     };
     Some((Ok(message), (None, changes, place)))
 }

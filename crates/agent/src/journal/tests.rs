@@ -201,7 +201,9 @@ fn what_is_reported_of_routes_names_them_and_what_is_missing_the_same_in_one_lin
         let mut remarks = Remarks::default();
         for result in results {
             let what = remark(done, result);
-            names.iter().for_each(|name| remarks.add(name, what.clone()));
+            for name in names {
+                remarks.add(name, what.clone());
+            }
         }
         remarks.lines().collect::<Vec<_>>()
     };

@@ -11,6 +11,16 @@ use scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Rate, Time};
 
+/// What the flows of a host or of a traffic entry have done in a period.
+#[derive(Default, Clone)]
+struct Sum {
+    open: u32,
+    begun: u32,
+    bytes: u64,
+    segments: Segments,
+    srtt_us: BTreeMap<u32, u32>,
+}
+
 /// What has been counted so far, and the view of the last period.
 pub struct Observer {
     view: NetworkView,
@@ -169,14 +179,6 @@ impl Observer {
     }
 
     fn see_flows(&mut self, span: f64, network: &mut impl Managed) {
-        #[derive(Default, Clone)]
-        struct Sum {
-            open: u32,
-            begun: u32,
-            bytes: u64,
-            segments: Segments,
-            srtt_us: BTreeMap<u32, u32>,
-        }
         let mut hosts = vec![Sum::default(); self.view.hosts.len()];
         let mut groups = vec![Sum::default(); self.view.groups.len()];
         let mut matrix: BTreeMap<(usize, usize), u64> = BTreeMap::new();
