@@ -1,10 +1,10 @@
 //! One agent a folder: the lock that an agent holds while it lives.
 
 use crate::config::Places;
-use bus::files::FileError;
+use bus::files::{FileError, lock_file};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
+use std::os::unix::fs::DirBuilderExt as _;
 
 /// The right to be the agent of a folder; it ends with the process. `None`: another process has it.
 ///
@@ -15,8 +15,7 @@ pub fn lock(places: &Places) -> Result<Option<File>, FileError> {
     if !places.state.exists() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&places.state).map_err(io)?;
     }
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(places.lock()).map_err(io)?;
+    let file = lock_file(&places.lock()).map_err(io)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

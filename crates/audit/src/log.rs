@@ -5,7 +5,7 @@ use crate::folder::{file, starts};
 use crate::head::{self, Head};
 use crate::{AuditError, Kind, LINE_MAX, in_file};
 use jiff::Timestamp;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 use serde_json::json;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -88,8 +88,8 @@ impl Log {
     pub fn open(folder: &Path, limits: Limits, at: Timestamp) -> Result<Log, AuditError> {
         let io = in_file(folder);
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(&io)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
+        let mut options = own_file();
+        options.create(true).truncate(false);
         let lock = options.open(folder.join("lock")).map_err(&io)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| AuditError::Locked(folder.to_path_buf()))?;
         let known = match Head::load(folder) {
@@ -111,7 +111,7 @@ impl Log {
         let open = match starts.last().filter(|_| !end.is_damaged) {
             Some(start) => {
                 let path = file(folder, *start);
-                let file = OpenOptions::new().write(true).open(&path).map_err(in_file(&path))?;
+                let file = own_file().open(&path).map_err(in_file(&path))?;
                 let bytes = file.metadata().map_err(in_file(&path))?.len();
                 Some((file, bytes))
             }
@@ -217,7 +217,7 @@ impl Log {
         }
         let path = file(&self.folder, sequence);
         // one of this name has no whole line
-        let next = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let next = own_file().create(true).truncate(true).open(path)?;
         self.open = Some((next, 0));
         if self.starts.last() != Some(&sequence) {
             self.starts.push(sequence);
@@ -232,13 +232,20 @@ impl Log {
     }
 }
 
+/// How files of the log are opened to write: a link that another user has put there does not lead elsewhere.
+fn own_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options
+}
+
 impl End {
     /// Finds the last whole line, and removes what follows it.
     fn repair(folder: &Path, starts: &mut Vec<u64>) -> io::Result<End> {
         let mut torn = 0;
         while let Some(start) = starts.last().copied() {
             let path = file(folder, start);
-            let handle = OpenOptions::new().read(true).write(true).open(&path)?;
+            let handle = own_file().read(true).open(&path)?;
             let bytes = handle.metadata()?.len();
             let mut tail = vec![0; bytes.min(2 * LINE_MAX as u64) as usize];
             let from = bytes - tail.len() as u64;

@@ -3,7 +3,7 @@
 use crate::random;
 pub use crate::state::{put_checked, read_checked, replace_checked, store_epoch, stored_epoch};
 pub(crate) use fleet::files::in_file;
-pub use fleet::files::{FileError, advice, replace};
+pub use fleet::files::{FileError, advice, lock_file, replace};
 use fleet::files::{Guard, create, owned};
 use policy::{OracleKey, PublicKeys};
 use std::io::ErrorKind;

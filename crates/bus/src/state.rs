@@ -2,6 +2,7 @@
 
 use crate::checksum::{with_checksum, without_checksum};
 use crate::files::{FileError, in_file, replace};
+use fleet::files::{NOFOLLOW, beside};
 use policy::EPOCH_MAX;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -36,15 +37,15 @@ pub fn store_epoch(path: &Path, epoch: u64) -> Result<(), FileError> {
     let content = with_checksum(format!("{epoch}\n").as_bytes());
     match replace(path, &content) {
         // a full disk is to stop no Oracle: the file has a block already, and the checksum shows what a crash leaves of it
-        Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull => {
-            let file = OpenOptions::new().write(true).open(path);
+        Err(why) => {
+            let file = OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(path);
             let length = content.len() as u64;
             let written = file.and_then(|file| {
                 file.write_all_at(&content, 0).and_then(|()| file.set_len(length)).and_then(|()| file.sync_all())
             });
-            written.map_err(in_file(path))
+            written.map_err(|_| why)
         }
-        other => other,
+        Ok(()) => Ok(()),
     }
 }
 
@@ -80,8 +81,44 @@ pub fn replace_checked(path: &Path, content: &[u8]) -> Result<(), FileError> {
 /// The system's.
 pub fn put_checked(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let io = in_file(path);
-    let beside = path.with_extension("new");
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
-    file.and_then(|mut file| file.write_all(&with_checksum(content))).map_err(&io)?;
+    let (beside, mut file) = beside(path)?;
+    file.write_all(&with_checksum(content)).map_err(&io)?;
     fs::rename(&beside, path).map_err(&io)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_in_a_state_folder_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [epoch, theirs] = ["epoch", "theirs"].map(|name| folder.path().join(name));
+        fs::write(&theirs, "precious").unwrap();
+        let write: [&dyn Fn() -> Result<(), FileError>; 2] =
+            [&|| store_epoch(&epoch, 7), &|| put_checked(&epoch, b"7")];
+        for write in write {
+            symlink(&theirs, folder.path().join("epoch.new")).unwrap();
+            write().unwrap();
+            assert!(!epoch.is_symlink() && epoch.metadata().unwrap().len() > 0);
+        }
+        // neither where there is no room for another file
+        fs::remove_file(&epoch).unwrap();
+        symlink(&theirs, &epoch).unwrap();
+        fs::create_dir(folder.path().join("epoch.new")).unwrap();
+        store_epoch(&epoch, 8).unwrap_err();
+        assert!(fleet::files::lock_file(&epoch).is_err());
+        assert_eq!(fs::read(&theirs).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn an_epoch_is_stored_without_room_for_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let epoch = folder.path().join("epoch");
+        store_epoch(&epoch, 7).unwrap();
+        fs::create_dir(folder.path().join("epoch.new")).unwrap();
+        store_epoch(&epoch, 8).unwrap();
+        assert_eq!(stored_epoch(&epoch).unwrap(), Some(8));
+    }
 }

@@ -1,13 +1,13 @@
 //! A small store that several Oracles share: who of them decides, and what they must know of each other.
 
 use crate::checksum::without_checksum;
-use crate::files::FileError;
+use crate::files::{FileError, lock_file};
 use crate::state::put_checked;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ impl FileStore {
     fn lock(&self) -> Result<Option<File>, FileError> {
         let path = self.folder.join("lock");
         let io = |source: io::Error| FileError::Io { path: path.clone(), source };
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(io)?;
+        let file = lock_file(&path).map_err(io)?;
         let until = Instant::now() + PATIENCE;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {

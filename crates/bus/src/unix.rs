@@ -4,7 +4,7 @@
 //! socket's file. Messages wait for a reader in the kernel, in a buffer of bounded size; none wait in this process.
 
 use crate::channel::fits;
-use crate::files::advice;
+use crate::files::{advice, lock_file};
 use crate::{AGENTS_MAX, Bus, BusCounts, BusError, Hub, MESSAGE_MAX, Peer, Received, ReplyTo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -149,7 +149,7 @@ fn lock_beside(path: &Path) -> Result<Option<File>, BusError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(io)?;
     }
-    let lock = File::create(path.with_extension("lock")).map_err(io)?;
+    let lock = lock_file(&path.with_extension("lock")).map_err(io)?;
     let is_locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
     Ok(is_locked.then_some(lock))
 }

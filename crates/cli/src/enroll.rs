@@ -82,7 +82,11 @@ fn failure(error: &EnrollError) -> Failure {
     if error.is_input() { Failure::Input(error.to_string()) } else { Failure::Run(error.to_string()) }
 }
 
-fn token(text: &str) -> Result<String, Failure> {
+/// The text of a token, as an argument says where it is.
+///
+/// # Errors
+/// It cannot be read.
+pub fn token(text: &str) -> Result<String, Failure> {
     let mut token = String::new();
     let read = match text.strip_prefix('@') {
         None if text != "-" => return Ok(text.to_string()),

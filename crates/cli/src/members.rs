@@ -1,10 +1,11 @@
-//! `opentcp fleet list` and `opentcp fleet revoke`: an operator's look at the members.
+//! `opentcp fleet list` and `opentcp fleet revoke`: an operator's look at the members, and the end of one, or of a token.
 
+use crate::enroll::token;
 use crate::failure::Failure;
 use crate::identity::FOLDER;
 use crate::terminal::{print, print_json};
 use bus::{NatsBus, ask_fleet, unix_s};
-use fleet::{Command, MemberLine, Reply, Role};
+use fleet::{Command, MemberLine, Reply, Role, Token};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,20 +42,26 @@ pub struct ListArgs {
     json: bool,
 }
 
-/// Revoke a member: nothing of it is accepted any more
+/// Revoke a member, or a token: nothing of it is accepted any more
 ///
 /// The server ends its connection at once, and the Oracle refuses what its key signs. What its host has set ends as CUEs expire. The
 /// machine can join again with a new token and a new key, after its identity folder is removed.
 ///
+/// With a token, nobody joins with it any more. Who has joined with it stays: `opentcp fleet list` shows whom you do not know.
+///
 /// Exit codes: 0 done, 1 no server or no Oracle answered, or only a part was done (repeat the command), 2 there is no such member.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  opentcp fleet revoke web17\n  opentcp fleet revoke web17 --role agent\n  opentcp fleet revoke UDXU4RCS…"
+    after_help = "Examples:\n  opentcp fleet revoke web17\n  opentcp fleet revoke web17 --role agent\n  opentcp fleet revoke UDXU4RCS…\n  \
+                  opentcp fleet revoke --token @token"
 )]
 pub struct RevokeArgs {
     /// The member's name, or its public key
-    #[arg(value_name = "NAME")]
-    name: String,
+    #[arg(value_name = "NAME", required_unless_present = "token")]
+    name: Option<String>,
+    /// A token in place of a member: the line itself, `-` for standard input, or `@FILE`
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["name", "role"])]
+    token: Option<String>,
     /// Its role, if several members have the name
     #[arg(long, value_name = "ROLE")]
     role: Option<Role>,
@@ -108,8 +115,17 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
 /// # Errors
 /// As the exit codes say.
 pub fn revoke(args: &RevokeArgs) -> Result<(), Failure> {
-    let command = Command::Revoke { name: args.name.clone(), role: args.role };
+    let command = match (&args.token, &args.name) {
+        (Some(text), _) => {
+            let token = Token::parse(&token(text)?, unix_s()).map_err(|error| Failure::Input(error.to_string()))?;
+            Command::RevokeToken { ticket: token.ticket.jwt }
+        }
+        (None, name) => Command::Revoke { name: name.clone().expect("clap requires it"), role: args.role },
+    };
     match args.operator.ask(&mut args.operator.join()?, &command)? {
+        Reply::Revoked(line) if args.token.is_some() => {
+            print(&format!("the token for the role {} is revoked: {}\n", line.role, line.key))
+        }
         Reply::Revoked(line) => print(&format!("{} {} is revoked: {}\n", line.role, line.name, line.key)),
         Reply::Refused(why) if why.contains("once more") => Err(Failure::Run(why)),
         Reply::Refused(why) => Err(Failure::Input(why)),

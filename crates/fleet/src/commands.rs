@@ -28,6 +28,11 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<Role>,
     },
+    /// Revoke a token: nobody enrols with it any more.
+    RevokeToken {
+        /// Its ticket, the JWT: without its secret key.
+        ticket: String,
+    },
 }
 
 /// The answer.
@@ -42,7 +47,7 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         more: Option<String>,
     },
-    /// It was revoked.
+    /// It was revoked; a token is called `token`.
     Revoked(MemberLine),
     /// Neither.
     Refused(String),
@@ -113,7 +118,8 @@ pub fn find(registry: &Registry, name: &str, role: Option<Role>) -> Result<(Nkey
     }
 }
 
-fn line(key: &Nkey, entry: &Entry) -> MemberLine {
+/// An entry as it is listed.
+pub fn line(key: &Nkey, entry: &Entry) -> MemberLine {
     match entry {
         Entry::Member(enrolled) => MemberLine {
             key: key.to_string(),

@@ -260,8 +260,21 @@ impl Authority<'_> {
         Ok((key.to_string(), revoked.text(&self.oracle.signing)))
     }
 
+    /// Revokes a token by its ticket: its key, and what is to be put into the bucket. Who has enrolled with it stays.
+    ///
+    /// # Errors
+    /// It is no ticket of this fleet.
+    pub fn revoke_token(&self, ticket: &str, now: UnixTime) -> Result<(Nkey, String), Refusal> {
+        let User { key, member, .. } = self.ticket(ticket)?.user;
+        let revoked = Revoked { key: key.to_string(), name: member.name, role: member.role, at: now, ticket: None };
+        Ok((key, revoked.text(&self.oracle.signing)))
+    }
+
     fn admit(&self, registry: &Registry, asked: Asked<'_>, now: UnixTime) -> Result<Card, Refusal> {
         let (ticket, key) = (&asked.ticket.user, self.machine(&asked, now)?);
+        if registry.entry(&ticket.key).is_some() {
+            return Err(Refusal::Ticket("revoked".to_string()));
+        }
         let granted = &ticket.member;
         allowed(granted, &asked.name)?;
         let hosts = if granted.role == Role::Enforcer { granted.hosts.clone() } else { Vec::new() };
@@ -282,16 +295,22 @@ impl Authority<'_> {
         let (signed, by_machine) = signed_twice.split_last_chunk::<SIGNATURE>().ok_or(wrong("it is cut"))?;
         let json = signed.strip_prefix(ENROLL).ok_or(wrong("it is of another kind or version"))?;
         let request: Request = serde_json::from_slice(json).map_err(|_| wrong("its contents are wrong"))?;
-        let fleet = &self.oracle.identity.fleet;
-        let ticket = Card::read(&request.ticket, &fleet.account, &fleet.signing);
-        let ticket = ticket.map_err(|error| Refusal::Ticket(error.to_string()))?;
-        if ticket.user.kind != Kind::Ticket || ticket.user.member.role == Role::Oracle {
-            return Err(Refusal::Ticket("the JWT of a member, which is none".to_string()));
-        }
+        let ticket = self.ticket(&request.ticket)?;
         if !ticket.user.key.verifies(signed_twice, by_token) {
             return Err(Refusal::Proof("the token's key".to_string()));
         }
         Ok(Asked { ticket, key: request.key, name: request.name, signed, by_machine })
+    }
+
+    /// A ticket of this fleet, whether it has expired or not.
+    fn ticket(&self, jwt: &str) -> Result<Card, Refusal> {
+        let fleet = &self.oracle.identity.fleet;
+        let ticket = Card::read(jwt, &fleet.account, &fleet.signing);
+        let ticket = ticket.map_err(|error| Refusal::Ticket(error.to_string()))?;
+        if ticket.user.kind != Kind::Ticket || ticket.user.member.role == Role::Oracle {
+            return Err(Refusal::Ticket("the JWT of a member, which is none".to_string()));
+        }
+        Ok(ticket)
     }
 
     /// The key of the machine that asks, if it may be one's.

@@ -137,13 +137,35 @@ pub fn create(path: &Path, text: &str, why: &'static str) -> Result<(), FileErro
 /// The system's.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = in_file(path);
-    let beside = path.with_extension("new");
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(&io)?;
+    let (beside, mut file) = beside(path)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(&io)?;
     fs::rename(&beside, path).map_err(&io)?;
     sync_folder(path).map_err(&io)
 }
+
+/// A new file that is to take the place of another, and its name. What has that name already is removed and not written to: it may be a link that
+/// another user has put there.
+///
+/// # Errors
+/// The system's.
+pub fn beside(path: &Path) -> Result<(PathBuf, File), FileError> {
+    let beside = path.with_extension("new");
+    let _ = fs::remove_file(&beside);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(in_file(path))?;
+    Ok((beside, file))
+}
+
+/// A file that is locked and not written: it is made if it is missing, and no link is followed to it.
+///
+/// # Errors
+/// The system's.
+pub fn lock_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(NOFOLLOW).open(path)
+}
+
+/// Flag of files in folders that others may be able to write: a link there is an error, and does not lead elsewhere.
+pub const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// Writes to the disk that this file is in its folder.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {

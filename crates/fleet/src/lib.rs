@@ -33,7 +33,7 @@ mod token;
 mod user;
 
 pub use account::{ACCOUNT, AccountJwt, REVOCATIONS_MAX, RevokeError};
-pub use commands::{Command, MEMBERS_PAGE, MemberLine, Reply, find, page};
+pub use commands::{Command, MEMBERS_PAGE, MemberLine, Reply, find, line, page};
 pub use enroll::{
     ANSWER_MAX, Answer, AnswerError, Authority, Outcome, RENEW, RENEWED, REQUEST_MAX, Refusal, Renewed, enrolled,
     request,

@@ -206,7 +206,7 @@ fn answer(daemon: &mut Daemon, ask: &Ask, by: &str, say: &mut Say<'_>) -> Result
 }
 
 fn network(daemon: &mut Daemon, from: usize) -> Result<NetworkPart, Refusal> {
-    let Some((epoch, text)) = daemon.view_text() else {
+    let Some((epoch, text)) = daemon.view_text(from) else {
         return Err(input("nothing has been decided yet: ask again when the first period is over".to_string()));
     };
     if !text.is_char_boundary(from) {

@@ -21,6 +21,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 use units::Time;
 
+/// So long after its last part was read, a view is not kept.
+const VIEW_KEPT: Time = Time::from_secs(30);
 /// The longest wait before it is looked whether to stop.
 const STEP: Duration = Duration::from_millis(200);
 /// Messages that are taken before those who asked are answered: agents that connect at the same time are answered together.
@@ -84,8 +86,8 @@ pub struct Daemon {
     next: Time,
     /// The last decision, when it was made, and by which view.
     last: Option<(Decision, Time, NetworkView)>,
-    /// Its view as text, for operators who read it part by part; `None` until one asks.
-    view_text: Option<String>,
+    /// A view as text, for operators who read it part by part: of which epoch, and when it was read last.
+    view_text: Option<(u64, Time, String)>,
     /// Lines of the audit log that could not be written.
     audit_lost: u64,
     /// What was said already.
@@ -131,7 +133,11 @@ impl Daemon {
             (config.parse)(&file, memory.policy(), versions.algorithms()).map_err(OracleError::Policy)?
         };
         versions.follow(memory.policy(), (&policy.name, &config.file), "the Oracle's start");
-        versions.store()?;
+        // a full disk stops no Oracle: the file is written with the next change
+        if let Err(error) = versions.store() {
+            say(&format!("the policies in force are not written down: {error}"));
+        }
+        memory.recovered().as_deref().into_iter().for_each(&mut *say);
         let period = policy.period;
         let mut oracle = Oracle::new(policy, key, history);
         oracle.pause(memory.paused().is_some());
@@ -573,7 +579,7 @@ impl Daemon {
         }
         let epoch = decision.epoch;
         self.last = Some((decision, now, view));
-        self.view_text = None;
+        self.view_text.take_if(|(_, read, _)| now.saturating_sub(*read) > VIEW_KEPT);
         self.send(&self.oracle.beacon(self.config.number))?;
         self.hub.as_mut().into_iter().for_each(|hub| hub.epoch(epoch));
         for message in &messages {
@@ -681,10 +687,13 @@ impl Daemon {
         self.last.as_ref().map(|(.., view)| view)
     }
 
-    /// The same as JSON, and the epoch of the decision.
-    pub(crate) fn view_text(&mut self) -> Option<(u64, &str)> {
+    /// The same as JSON, and the epoch of the decision. Whoever has read its beginning can read all of it, whatever is decided meanwhile.
+    pub(crate) fn view_text(&mut self, from: usize) -> Option<(u64, &str)> {
         let (decision, _, view) = self.last.as_ref()?;
-        Some((decision.epoch, self.view_text.get_or_insert_with(|| view.to_json())))
+        let known = self.view_text.take().filter(|(epoch, _, _)| from > 0 || *epoch == decision.epoch);
+        let (epoch, text) = known.map_or_else(|| (decision.epoch, view.to_json()), |(epoch, _, text)| (epoch, text));
+        let (epoch, _, text) = self.view_text.insert((epoch, self.clock.now(), text));
+        Some((*epoch, text))
     }
 
     /// How far its rollout has come.

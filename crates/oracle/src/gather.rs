@@ -258,9 +258,10 @@ impl Gathered {
         self.outliers.begin();
         let mut view = NetworkView { at: now, ..base };
         self.add_links(&mut view);
+        let mut hosts: Vec<Host> = self.hosts.values().map(|heard| heard.host.clone()).collect();
+        fix_texts(&mut hosts, &view.hosts);
         // a host's own report counts more than the file
         view.hosts.retain(|host| !self.hosts.contains_key(&host.name));
-        let mut hosts: Vec<Host> = self.hosts.values().map(|heard| heard.host.clone()).collect();
         let own = cut_hosts(&mut hosts, &mut self.outliers);
         let before = view.hosts.len();
         view.own = own.into_iter().map(|(place, host)| (before + place, host)).collect();
@@ -315,6 +316,21 @@ impl Gathered {
         for ((from, to), bytes) in counted.into_iter().filter(|(pair, _)| !measured.contains(pair)) {
             let rate = Rate::from_bps((8.0 * bytes / period.as_secs_f64()) as u64);
             view.matrix.push(policy::RackPair { from, to, rate });
+        }
+    }
+}
+
+/// Gives hosts the rack and the labels that the file has for them: texts cannot be outvoted as numbers are, and where a host is the operator
+/// knows better than it.
+fn fix_texts(hosts: &mut [Host], file: &[Host]) {
+    let file: BTreeMap<&str, &Host> = file.iter().map(|host| (host.name.as_str(), host)).collect();
+    for host in hosts {
+        let Some(known) = file.get(host.name.as_str()) else { continue };
+        if !known.rack.is_empty() {
+            host.rack.clone_from(&known.rack);
+        }
+        if !known.labels.is_empty() {
+            host.labels.clone_from(&known.labels);
         }
     }
 }
@@ -407,6 +423,20 @@ mod tests {
         let view = gathered.view(s(2), s(10), base);
         assert_eq!(view.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["h9", "h1"]);
         assert_eq!((view.hosts[1].sent_segments, view.links[0].utilization), (Some(3), Some(0.5)));
+    }
+
+    #[test]
+    fn a_rack_and_labels_that_the_file_has_count_more_than_the_hosts_word() {
+        let mut gathered = gathered();
+        take(&mut gathered, 1, &report("h1", 3));
+        take(&mut gathered, 1, &report("h2", 3));
+        let labels: BTreeMap<String, String> = [("role".to_string(), "web".to_string())].into();
+        let h1 = Host { name: "h1".into(), rack: "r9".into(), labels: labels.clone(), ..Host::default() };
+        let h2 = Host { name: "h2".into(), ..Host::default() };
+        let view = gathered.view(s(2), s(10), NetworkView { hosts: vec![h1, h2], ..NetworkView::default() });
+        let texts: Vec<_> = view.hosts.iter().map(|host| (host.rack.as_str(), host.labels.clone())).collect();
+        assert_eq!(texts, [("r9", labels), ("r1", BTreeMap::new())]);
+        assert_eq!(view.hosts[0].sent_segments, Some(3), "numbers are the host's");
     }
 
     #[test]

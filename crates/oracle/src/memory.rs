@@ -1,8 +1,9 @@
 //! What a restarted Oracle must know: the last epoch, and the state of the rollout.
 
 use crate::lease::Shared;
+use audit::{Filter, Kind};
 use bus::files::{FileError, read_checked, replace_checked, store_epoch, stored_epoch};
-use policy::{History, Oracle, Progress};
+use policy::{EPOCH_MAX, History, Oracle, Progress};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -13,6 +14,8 @@ pub struct Memory {
     rollout: PathBuf,
     /// The last epoch that was stored.
     last: u64,
+    /// It is that of the audit log: the file was missing when this Oracle began.
+    is_logged: bool,
     /// The text of the policy's file, which was there when this Oracle began.
     file: String,
     known: Rollout,
@@ -55,7 +58,9 @@ impl Memory {
         const DAMAGED: &str = "Remove it to begin the rollout anew";
         let (epoch, rollout) = (state.join("epoch"), state.join("rollout.json"));
         fs::create_dir_all(state).map_err(in_file(state))?;
-        let last = stored_epoch(&epoch)?;
+        let stored = stored_epoch(&epoch)?;
+        let logged = if stored.is_none() { logged_epoch(state) } else { None };
+        let last = stored.or(logged);
         let stored: Option<Rollout> = match read_checked(&rollout, DAMAGED)? {
             None => None,
             Some(bytes) => {
@@ -70,12 +75,22 @@ impl Memory {
         let new = || Rollout { policy: file.clone(), ..Rollout::default() };
         let known = stored.filter(is_current).unwrap_or_else(new);
         let history = last.map_or_else(History::default, History::after).resume(known.progress.clone());
-        Ok((Memory { epoch, rollout, last: last.unwrap_or(0), file, known }, history))
+        Ok((Memory { epoch, rollout, last: last.unwrap_or(0), is_logged: logged.is_some(), file, known }, history))
     }
 
     /// The last epoch that was stored.
     pub fn epoch(&self) -> u64 {
         self.last
+    }
+
+    /// Why the last epoch is not that of its file, if it is not.
+    pub fn recovered(&self) -> Option<String> {
+        let (last, file) = (self.last, self.epoch.display());
+        self.is_logged.then(|| {
+            format!(
+                "{file} is missing; the audit log has decisions up to epoch {last}, and this Oracle goes on after it"
+            )
+        })
     }
 
     /// The text of the policy in force.
@@ -194,6 +209,15 @@ impl Memory {
     }
 }
 
+/// The highest epoch of a decision in the folder's audit log. Agents take no lower one, so an Oracle whose file of the epoch is gone must not begin
+/// anew.
+fn logged_epoch(state: &Path) -> Option<u64> {
+    let filter = Filter { kinds: vec![Kind::Decision], ..Filter::default() };
+    let lines = audit::read(&state.join("audit"), filter).ok()?;
+    let epochs = lines.filter_map(|line| line.ok()?.body["epoch"].as_u64());
+    epochs.filter(|epoch| *epoch <= EPOCH_MAX).max().filter(|epoch| *epoch > 0)
+}
+
 fn in_file(path: &Path) -> impl Fn(io::Error) -> FileError {
     move |source| FileError::Io { path: path.to_path_buf(), source }
 }
@@ -216,6 +240,26 @@ fn date(unix_s: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use audit::{Limits, Log};
+    use serde_json::json;
+
+    #[test]
+    fn without_its_file_the_epoch_is_that_of_the_audit_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || Memory::open(folder.path(), "policy".to_string()).unwrap().0;
+        assert_eq!((opened().epoch(), opened().recovered()), (0, None), "a new Oracle");
+        let now = crate::now();
+        let mut log = Log::open(&folder.path().join("audit"), Limits::default(), now).unwrap();
+        for epoch in [40, 42, 41, u64::MAX] {
+            log.append(now, Kind::Decision, &json!({ "epoch": epoch }));
+        }
+        log.append(now, Kind::Rollback, &json!({ "epoch": 99 }));
+        log.sync();
+        assert_eq!(opened().epoch(), 42);
+        assert!(opened().recovered().unwrap().contains("up to epoch 42"));
+        fs::write(folder.path().join("epoch"), "50\n").unwrap();
+        assert_eq!((opened().epoch(), opened().recovered()), (50, None));
+    }
 
     #[test]
     fn files_that_no_oracle_has_written_are_refused() {

@@ -35,6 +35,8 @@ pub fn reported(state: &Path) -> Vec<String> {
 pub(crate) struct Versions {
     path: PathBuf,
     kept: Kept,
+    /// What the file has.
+    stored: Kept,
 }
 
 /// The file.
@@ -92,7 +94,7 @@ impl Versions {
                 serde_json::from_slice(&bytes).map_err(|error| in_file(error.into()))?
             }
         };
-        Ok(Versions { path, kept })
+        Ok(Versions { path, stored: kept.clone(), kept })
     }
 
     /// The version in force.
@@ -182,12 +184,16 @@ impl Versions {
         self.kept.algorithms.len() > before
     }
 
-    /// Writes it down. When this returns it is on the disk.
+    /// Writes it down, if it has changed. When this returns it is on the disk.
     ///
     /// # Errors
     /// The system's.
-    pub fn store(&self) -> Result<(), FileError> {
-        replace_checked(&self.path, &serde_json::to_vec_pretty(&self.kept).expect("it is plain data"))
+    pub fn store(&mut self) -> Result<(), FileError> {
+        if self.stored != self.kept {
+            replace_checked(&self.path, &serde_json::to_vec_pretty(&self.kept).expect("it is plain data"))?;
+            self.stored = self.kept.clone();
+        }
+        Ok(())
     }
 }
 
@@ -228,6 +234,21 @@ mod tests {
             versions.step_back(lasted(0));
         }
         assert_eq!(text(versions.current()), Some("a".into()));
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut versions = Versions::open(folder.path()).unwrap();
+        versions.follow("a", ("p", "p.toml"), "the Oracle's start");
+        versions.store().unwrap();
+        // no other file can be made, as on a full disk
+        std::fs::create_dir(folder.path().join("policies.new")).unwrap();
+        let mut versions = Versions::open(folder.path()).unwrap();
+        versions.follow("a", ("p", "p.toml"), "the Oracle's start");
+        versions.store().unwrap();
+        versions.follow("b", ("p", "p.toml"), "the Oracle's start");
+        versions.store().unwrap_err();
     }
 
     #[test]

@@ -9,7 +9,6 @@ use bus::{Clock, Effective, FctTimes, Hand, InForce, Peer, Report, Telemetry};
 use policy::{AgentRule, CueError, Host, Identity, PublicKeys};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use testkit::Random;
@@ -331,9 +330,10 @@ pub fn harm(folder: &Path, disk: Disk, before: &BTreeMap<String, Vec<u8>>, rando
 pub fn fill(folder: &Path, files: &[&str], is_full: bool) {
     for file in files {
         let beside = folder.join(format!("{file}{NEW}"));
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_dir(&beside);
         if is_full {
-            symlink("/dev/full", &beside).expect("a link in a folder of the storm");
+            let _ = fs::remove_file(&beside);
+            fs::create_dir(&beside).expect("a folder in a folder of the storm");
         }
     }
 }

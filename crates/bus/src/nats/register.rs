@@ -1,4 +1,4 @@
-//! What an operator asks about members: the list, and to revoke one.
+//! What an operator asks about members: the list, and to revoke one, or a token.
 
 use super::bus::NatsBus;
 use super::hub::NatsHub;
@@ -7,7 +7,7 @@ use super::link::{Capacity, Link};
 use super::unix_s;
 use crate::kind::{FLEET, FLEET_REPLY};
 use crate::{Bus as _, Peer};
-use fleet::{AccountJwt, Authority, Command, Entry, LIFETIME_S, MemberLine, Nkey, Reply, find, page, rights};
+use fleet::{AccountJwt, Authority, Command, Entry, LIFETIME_S, MemberLine, Nkey, Reply, find, line, page, rights};
 use std::time::{Duration, Instant};
 
 /// A question to the server and its answer, and another.
@@ -47,14 +47,34 @@ pub(super) fn answer(hub: &mut NatsHub, from: &Peer, bytes: &[u8]) -> Vec<u8> {
         Some(Command::List { after }) => page(&hub.lock().registry, after.as_deref()),
         Some(Command::Revoke { name, role }) => match revoke(hub, &name, role) {
             Ok(line) => {
-                let by = if let Peer::Member(member) = from { member.name.as_str() } else { "this machine" };
-                hub.note("revoked", format!("{} {}, by {by}", line.role, line.name));
+                hub.note("revoked", format!("{} {}, by {}", line.role, line.name, name_of(from)));
+                Reply::Revoked(line)
+            }
+            Err(why) => Reply::Refused(why),
+        },
+        Some(Command::RevokeToken { ticket }) => match revoke_token(hub, &ticket) {
+            Ok(line) => {
+                hub.note("revoked", format!("a token for the role {}, by {}", line.role, name_of(from)));
                 Reply::Revoked(line)
             }
             Err(why) => Reply::Refused(why),
         },
     };
     [FLEET_REPLY, &serde_json::to_vec(&reply).expect("it is plain data")].concat()
+}
+
+fn name_of(from: &Peer) -> &str {
+    if let Peer::Member(member) = from { member.name.as_str() } else { "this machine" }
+}
+
+/// Revokes a token, as a member is.
+fn revoke_token(hub: &mut NatsHub, ticket: &str) -> Result<MemberLine, String> {
+    let revoked = Authority { oracle: &hub.oracle }.revoke_token(ticket, unix_s());
+    let (key, entry) = revoked.map_err(|why| why.to_string())?;
+    hub.record(key.as_str(), &entry).map_err(|why| partly("the token", &format!("the register: {why}")))?;
+    let entry = hub.lock().registry.entry(&key).map(|entry| line(&key, entry));
+    at_server(hub, &key).map_err(|why| partly("the token", &why))?;
+    entry.ok_or_else(|| "the register is full".to_string())
 }
 
 /// Revokes a member at once for this Oracle, then in the register, then at the server.

@@ -231,6 +231,28 @@ fn who_is_revoked_is_cut_off_and_stays_so() {
 }
 
 #[test]
+fn a_revoked_token_is_refused_by_the_server_and_by_the_oracle() {
+    let Some(site) = Site::new() else { return };
+    let hub = site.hub();
+    let text = token(&site, Role::Agent, &[], None);
+    let token = Token::parse(&text, now()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut operator = NatsBus::join(&site.folder("operator")).unwrap();
+    let ((), hub, noticed) = with_oracle(&site, hub, || {
+        enroll(&text, "h1", &folder.path().join("h1"), WAIT).unwrap();
+        let revoke = Command::RevokeToken { ticket: token.ticket.jwt.clone() };
+        for _ in 0..2 {
+            let Reply::Revoked(line) = ask_fleet(&mut operator, &revoke, WAIT).unwrap() else { panic!("revoked") };
+            assert_eq!((line.name.as_str(), line.role), ("token", Role::Agent));
+        }
+        let why = enroll(&text, "h2", &folder.path().join("h2"), SHORT * 50).unwrap_err();
+        assert!(why.to_string().to_lowercase().contains("authorization"), "{why}");
+    });
+    assert!(noticed.iter().any(|line| line == "revoked: a token for the role agent, by operator"), "{noticed:?}");
+    assert_eq!(hub.counts().peers, 2, "the member and the operator stay");
+}
+
+#[test]
 fn an_agent_may_not_ask_what_an_operator_may() {
     let Some(site) = Site::new() else { return };
     let mut hub = site.hub();

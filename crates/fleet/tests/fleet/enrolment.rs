@@ -54,6 +54,12 @@ impl Court {
         outcome.result
     }
 
+    fn revoke_token(&mut self, token: &Token) -> Result<(), Refusal> {
+        let (key, value) = Authority { oracle: &self.oracle }.revoke_token(&token.ticket.jwt, self.now)?;
+        self.registry.put(key.as_str(), value.as_bytes(), &self.oracle.identity.fleet).unwrap();
+        Ok(())
+    }
+
     fn revoke(&mut self, key: &Nkey) {
         let (key, value) = Authority { oracle: &self.oracle }.revoke(&self.registry, key, self.now).unwrap();
         self.registry.put(&key, value.as_bytes(), &self.oracle.identity.fleet).unwrap();
@@ -367,4 +373,26 @@ fn operators_see_members_by_pages_and_revoke_by_name() {
     assert!(find(&court, "nobody", None).unwrap_err().contains("opentcp fleet list"));
     let text = serde_json::to_string(&fleet::Command::Revoke { name: "h1".into(), role: Some(Role::Agent) }).unwrap();
     assert_eq!(text, r#"{"revoke":{"name":"h1","role":"agent"}}"#);
+}
+
+#[test]
+fn nobody_joins_with_a_revoked_token_and_who_has_joined_stays() {
+    let mut court = Court::new();
+    let [one, other] = [(); 2].map(|()| SecretNkey::generate(NkeyKind::User).unwrap());
+    let token = court.limited(Role::Agent, &[], Some(3));
+    court.enroll(&token, &one, "h1").unwrap();
+    court.revoke_token(&token).unwrap();
+    let refused = court.enroll(&token, &other, "h2").unwrap_err();
+    assert!(refused.to_string().contains("the token is revoked"), "{refused}");
+    assert!(court.registry.member(one.public(), court.now).is_ok());
+    // another token is not concerned, nor is a member's JWT a ticket
+    let next = court.token(Role::Agent, &[]);
+    court.enroll(&next, &other, "h2").unwrap();
+    let Some(Entry::Member(_)) = court.registry.entry(other.public()) else { panic!("it is enrolled") };
+    let jwt = Authority { oracle: &court.oracle }.known_text(&court.registry, other.public()).unwrap();
+    let refused = Authority { oracle: &court.oracle }.revoke_token(&jwt, court.now).unwrap_err();
+    assert!(refused.to_string().contains("the JWT of a member"), "{refused}");
+    // of another fleet
+    let stranger = Court::new().token(Role::Agent, &[]);
+    assert!(court.revoke_token(&stranger).is_err());
 }
