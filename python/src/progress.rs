@@ -1,8 +1,10 @@
 //! Runs work without the interpreter's lock, while the calling thread takes signals and reports progress.
 
 use crate::errors::{self, In};
+use congestion::interrupted;
 use pyo3::prelude::*;
 use std::panic::resume_unwind;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -87,9 +89,12 @@ pub fn drive<T: Send>(
                     raised = look().err();
                     if raised.is_some() {
                         stop.interrupt();
+                        // a hook of a C file that does not return ends the process then: nothing else can end it
+                        interrupted().store(true, Ordering::Relaxed);
                     }
                 }
             }
+            interrupted().store(false, Ordering::Relaxed);
             let outcome = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
             (outcome, raised.or_else(|| look().err()))
         })

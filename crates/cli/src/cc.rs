@@ -36,7 +36,8 @@ pub enum Command {
     /// checks it too. Each step is one line; a failed one shows the compiler's or the verifier's message. The contract is the header
     /// cc/include/tcp.h; docs/algorithms.md explains it.
     ///
-    /// Checking runs the file's code with your rights. Exit codes: 0 all passed, 1 a check failed, 2 the file cannot be
+    /// It is native code. Checking confines it: no files, no network, no processes, 5 s of CPU time and 1 GiB of memory; a run does not, so
+    /// run others' files as a user without rights. Exit codes: 0 all passed, 1 a check failed, 2 the file cannot be
     /// read, does not compile or declares no algorithm.
     #[command(after_help = "Examples:\n  opentcp cc check my_reno.c\n  opentcp run scenarios/dumbbell.toml --set \
                             traffic.new.cc=\"$PWD/my_reno.c\"")]

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 /// something (pause, resume, roll back) a browser needs the token.
 ///
 /// With a scenario: its network with queues that fill, windows and round-trip times of flows, at a pace that the page sets. It begins when
-/// somebody looks, and writes no results.
+/// somebody looks, and writes no results. A C file that it names in `cc` is native code, and runs with your rights: run others' files as a user
+/// without rights.
 ///
 /// Exit codes: 0 stopped, 1 the work failed, 2 bad input.
 #[derive(Debug, clap::Args)]

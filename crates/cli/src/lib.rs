@@ -89,8 +89,12 @@ enum Command {
     #[command(subcommand, after_help = scenarios::EXAMPLES)]
     Scenario(scenarios::Command),
     /// Run a scenario file and write its results
+    ///
+    /// A C file that it names in `cc` is native code, and runs with your rights: run others' files as a user without rights.
     Run(run::Args),
     /// Run every combination of values of a scenario's keys into one dataset; continues where it was stopped
+    ///
+    /// A C file that it names in `cc` is native code, and runs with your rights: run others' files as a user without rights.
     Sweep(sweep::Args),
     /// The policy loop on a small network of real kernels, in three minutes; without root, simulated
     Demo(demo::Args),

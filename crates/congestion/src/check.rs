@@ -1,5 +1,7 @@
 //! [`check_invariants`]: the operation model in a process of its own, so that a file that traps ends only itself.
 
+use crate::confine;
+use crate::guard;
 use crate::hook::{HOOKS, Hook};
 use crate::model::{self, CPU_SECONDS_MAX, Fault, Progress, Violation};
 use crate::registry::Algorithm;
@@ -13,6 +15,8 @@ const SEEDS: u64 = 64;
 const OPERATIONS: u32 = 2_000;
 /// Wall-clock time before a check counts as hanging, for a child that waits for something.
 const WALL_SECONDS_MAX: u32 = 120;
+/// Memory of a check, the process's own included.
+const DATA_BYTES_MAX: libc::rlim_t = 1 << 30;
 
 /// What a file passed without a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +103,7 @@ impl Shared {
             };
             return Err(board.progress.violation(fault));
         }
-        board.outcome.expect("the operation model plays every algorithm to an outcome")
+        board.outcome.unwrap_or_else(|| Err(board.progress.violation(Fault::Ended)))
     }
 }
 
@@ -112,6 +116,8 @@ impl Drop for Shared {
 
 fn child(algorithm: &Algorithm, shared: &Shared) -> ! {
     limit_child();
+    guard::forget();
+    confine::to_computing();
     // SAFETY: the parent reads only after this process has ended; progress is atomics, outcome is written once below.
     let board = unsafe { &mut *shared.0.as_ptr() };
     let progress = &board.progress;
@@ -122,11 +128,12 @@ fn child(algorithm: &Algorithm, shared: &Shared) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// No endless loop, no core file.
+/// No endless loop, no core file, no gigabytes.
 fn limit_child() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let seconds = libc::rlim_t::from(CPU_SECONDS_MAX);
     let some = libc::rlimit { rlim_cur: seconds, rlim_max: seconds + 1 };
+    let memory = libc::rlimit { rlim_cur: DATA_BYTES_MAX, rlim_max: DATA_BYTES_MAX };
     // SAFETY: plain system calls on values of our own; dispositions and mask may have been inherited.
     unsafe {
         let mut ends: libc::sigset_t = std::mem::zeroed();
@@ -137,6 +144,9 @@ fn limit_child() {
         }
         libc::sigprocmask(libc::SIG_UNBLOCK, &raw const ends, ptr::null_mut());
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::setrlimit(libc::RLIMIT_FSIZE, &raw const none);
+        libc::setrlimit(libc::RLIMIT_NPROC, &raw const none);
+        libc::setrlimit(libc::RLIMIT_DATA, &raw const memory);
         libc::setrlimit(libc::RLIMIT_CPU, &raw const some);
         libc::alarm(WALL_SECONDS_MAX);
     }

@@ -126,6 +126,14 @@ impl<'a> Elf<'a> {
         (0..count).filter_map(header).collect()
     }
 
+    /// The names of what is used and not defined.
+    pub(crate) fn undefined(&self) -> impl Iterator<Item = String> {
+        let found =
+            self.symbols(|_| true).into_iter().filter(|symbol| symbol.section.is_empty() && symbol.address == 0);
+        let unversioned = |symbol: Symbol| symbol.name.split('@').next().unwrap_or_default().to_string();
+        found.map(unversioned).filter(|name| !name.is_empty())
+    }
+
     /// Whether code would run when the object is opened or closed.
     pub(crate) fn has_constructors(&self) -> bool {
         let arrays = self.sections.iter().any(|section| CALLED.contains(&section.kind) && section.size > 0);

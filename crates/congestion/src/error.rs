@@ -53,6 +53,16 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
+    /// The compiler was ended.
+    #[error("{}: {compiler} was ended: a file may take {seconds} s", path.display())]
+    Endless {
+        /// The file.
+        path: PathBuf,
+        /// The compiler's command.
+        compiler: String,
+        /// Its limit.
+        seconds: u64,
+    },
     /// The compiler refuses the file.
     #[error("{} does not compile; {compiler} says:\n{message}", path.display())]
     Compile {

@@ -15,12 +15,16 @@ mod builtin_only;
 #[cfg(unix)]
 mod check;
 #[cfg(unix)]
+mod confine;
+#[cfg(unix)]
 mod contract;
 #[cfg(unix)]
 mod elf;
 mod error;
 #[cfg(unix)]
 mod foreign;
+#[cfg(unix)]
+mod guard;
 mod helpers;
 mod hook;
 mod hooks;
@@ -41,6 +45,8 @@ mod toolchain;
 #[cfg(unix)]
 pub use check::{Report, check_invariants};
 pub use error::LoadError;
+#[cfg(unix)]
+pub use guard::interrupted;
 pub use hook::{HOOKS, Hook};
 pub use hooks::{Call, Hooks, take_fault};
 #[cfg(unix)]

@@ -3,12 +3,14 @@
 use crate::elf::Elf;
 use crate::error::LoadError;
 use crate::foreign::{self, World};
+use crate::guard;
 use crate::registry::{Algorithm, RawAlgorithm};
 use crate::table;
 use crate::toolchain;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -58,12 +60,21 @@ pub fn compile_for_bpf(path: &Path) -> Result<Vec<u8>, LoadError> {
     fs::read(&compiled.object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })
 }
 
+/// Longest text of a file for the compiler, bytes.
+const SOURCE_MAX: u64 = 16 << 20;
+
 /// The text of a file for the compiler.
 fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     if path.extension().is_some_and(|extension| extension == "py") {
         return Err(LoadError::Python { path: path.to_path_buf() });
     }
-    fs::read(path).map_err(|source| LoadError::Read { path: path.to_path_buf(), source })
+    let refused = |source| LoadError::Read { path: path.to_path_buf(), source };
+    let about = fs::metadata(path).map_err(refused)?;
+    if !about.is_file() || about.len() > SOURCE_MAX {
+        let words = format!("it is no file of at most {} MiB", SOURCE_MAX >> 20);
+        return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, words)));
+    }
+    fs::read(path).map_err(refused)
 }
 
 /// `cc_module` of `src/foreign/module.h`: starts a module, and returns its algorithm, or null and why.
@@ -72,24 +83,23 @@ type Begin = unsafe extern "C" fn(error: *mut i32) -> *const RawAlgorithm;
 /// Opens a shared object, never to be closed, and finds its table.
 fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadError> {
     let world = foreign::world(source);
-    let contract = |message| LoadError::Contract { path: path.to_path_buf(), message };
+    let contract = |message: &str| LoadError::Contract { path: path.to_path_buf(), message: message.to_string() };
     let bytes = fs::read(object).map_err(|source| LoadError::Folder { path: path.to_path_buf(), source })?;
-    let elf = Elf::parse(&bytes).ok_or_else(|| contract("its native build is no 64-bit ELF file".to_string()))?;
+    let elf = Elf::parse(&bytes).ok_or_else(|| contract("its native build is no 64-bit ELF file"))?;
     if elf.has_constructors() {
-        let message =
-            "it has functions that run when it is opened (constructors, _init, ifunc); only its hooks may run";
-        return Err(contract(message.to_string()));
+        return Err(contract(
+            "it has functions that run when it is opened (constructors, _init, ifunc); only its hooks may run",
+        ));
+    }
+    // the dynamic linker would find what this process has: _exit, fork
+    if let Some(symbol) = elf.undefined().find(|symbol| !COMPILERS.contains(&symbol.as_str())) {
+        return Err(missing(path, source, &symbol));
     }
     let name = CString::new(object.as_os_str().as_bytes()).expect("a temporary folder's name has no zero byte");
     // SAFETY: `name` is a C string. The object has no constructors, see above.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        return Err(match (refusal(path, &last_message()), world) {
-            (LoadError::UndefinedSymbol { path, symbol }, Some(world)) => {
-                LoadError::NotOffered { path, message: foreign::missing_kfunc(world, source, &symbol) }
-            }
-            (error, _) => error,
-        });
+        return Err(LoadError::Open { path: path.to_path_buf(), message: last_message() });
     }
     let symbol = match world {
         None => c"cc_algorithm",
@@ -101,35 +111,45 @@ fn open(path: &Path, source: &[u8], object: &Path) -> Result<Algorithm, LoadErro
     if table.is_null() {
         return Err(LoadError::NoTable { path: path.to_path_buf() });
     }
-    if world == Some(World::Kernel) {
-        // SAFETY: module_init of the header that the file was compiled with defines the symbol as a function of this type
-        let begin = unsafe { std::mem::transmute::<*mut c_void, Begin>(table) };
-        let mut error = 0;
-        // SAFETY: the module's own start, called once, as in a kernel; its table is never freed.
-        let raw = unsafe { begin(&raw mut error).as_ref() };
-        let failed = || contract(format!("its module_init fails or registers no algorithm: {error}"));
-        let raw = raw.ok_or_else(failed)?;
-        fix_variables(table, &elf).map_err(contract)?;
-        return Algorithm::from_raw(raw).map_err(contract);
-    }
-    if world == Some(World::Bpf) {
+    let algorithm = match world {
         // SAFETY: vmlinux.h of the headers that the file was compiled with defines the symbol as a constant of this
         // type, `bytes` is the file that was opened, and it is never closed.
-        let algorithm = unsafe { table::algorithm(table.cast(), &bytes) }.map_err(contract)?;
-        return check_variables(&elf).map(|()| algorithm).map_err(contract);
-    }
-    check_variables(&elf).map_err(contract)?;
-    // SAFETY: CC_OPS of the header that the file was compiled with defines that symbol as a constant of this type, and
-    // the object is never closed. A file that defines it as something else breaks the contract on purpose.
-    Algorithm::from_raw(unsafe { &*table.cast::<RawAlgorithm>() }).map_err(contract)
+        Some(World::Bpf) => unsafe { table::algorithm(table.cast(), &bytes) }.and_then(|found| constant(&elf, found)),
+        // SAFETY: module_init of the header that the file was compiled with defines the symbol as this function.
+        Some(World::Kernel) => unsafe { begun(table, &elf) },
+        // SAFETY: CC_OPS of the header that the file was compiled with defines that symbol as a constant of this type, and
+        // the object is never closed. A file that defines it as something else breaks the contract on purpose.
+        None => Algorithm::from_raw(unsafe { &*table.cast::<RawAlgorithm>() }).and_then(|found| constant(&elf, found)),
+    };
+    let algorithm = algorithm.map_err(|message| contract(&message))?;
+    let ops = guard::watched(path, algorithm.ops(), &bytes);
+    Ok(algorithm.with_ops(ops))
 }
 
-/// An object has hooks and constants. What a hook wrote to a variable would be there in the next run of this process, and in the runs of
-/// other threads: results would depend on what was run before.
-fn check_variables(elf: &Elf<'_>) -> Result<(), String> {
+/// What compilers call without being asked.
+const COMPILERS: [&str; 6] = ["memcpy", "memset", "memmove", "memcmp", "__tls_get_addr", "__stack_chk_fail"];
+
+/// Starts a module.
+///
+/// # Safety
+/// `begin` is the function `cc_module` of an object that is never closed, and has not been called.
+unsafe fn begun(begin: *mut c_void, elf: &Elf<'_>) -> Result<Algorithm, String> {
+    // SAFETY: the caller's promise.
+    let call = unsafe { std::mem::transmute::<*mut c_void, Begin>(begin) };
+    let mut error = 0;
+    // SAFETY: as in a kernel, once; the module's table is never freed.
+    let raw = unsafe { call(&raw mut error).as_ref() };
+    let raw = raw.ok_or_else(|| format!("its module_init fails or registers no algorithm: {error}"))?;
+    fix_variables(begin, elf)?;
+    Algorithm::from_raw(raw)
+}
+
+/// The algorithm, of an object that has hooks and constants. What a hook wrote to a variable would be there in the next run of this process,
+/// and in the runs of other threads: results would depend on what was run before.
+fn constant(elf: &Elf<'_>, algorithm: Algorithm) -> Result<Algorithm, String> {
     let variables = elf.variables();
     if variables.is_empty() {
-        return Ok(());
+        return Ok(algorithm);
     }
     Err(format!(
         "it has global variables that can be written ({}): a run would depend on those before it. \
@@ -171,16 +191,17 @@ fn last_message() -> String {
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }
 
-fn refusal(path: &Path, message: &str) -> LoadError {
+/// A symbol that the file uses and does not define.
+fn missing(path: &Path, source: &[u8], symbol: &str) -> LoadError {
     let path = path.to_path_buf();
-    match message.split_once("undefined symbol: ") {
-        Some((_, symbol)) if is_soft_float(symbol.trim()) => LoadError::Contract {
-            path,
-            message: format!("it uses floating point ({}); algorithms use integers only", symbol.trim()),
-        },
-        Some((_, symbol)) => LoadError::UndefinedSymbol { path, symbol: symbol.trim().to_string() },
-        None => LoadError::Open { path, message: message.to_string() },
+    if is_soft_float(symbol) {
+        let message = format!("it uses floating point ({symbol}); algorithms use integers only");
+        return LoadError::Contract { path, message };
     }
+    if let Some(world) = foreign::world(source) {
+        return LoadError::NotOffered { path, message: foreign::missing_kfunc(world, source, symbol) };
+    }
+    LoadError::UndefinedSymbol { path, symbol: symbol.to_string() }
 }
 
 /// Without floating-point registers clang calls the compiler's library (`__muldf3`, `__fixunsdfsi`, …), where gcc stops.

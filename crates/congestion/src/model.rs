@@ -65,6 +65,21 @@ pub enum Fault {
     },
     /// A hook did not return.
     TimedOut,
+    /// A hook ended the process.
+    Ended,
+}
+
+/// What a signal says of the code that got it.
+pub(crate) fn signal_words(signal: i32) -> String {
+    let words = match signal {
+        libc::SIGFPE => "it divided by zero (SIGFPE)",
+        libc::SIGILL => "it reached code that the compiler considered unreachable, such as a division by zero (SIGILL)",
+        libc::SIGSEGV => "it accessed memory outside its own (SIGSEGV)",
+        libc::SIGABRT => "it gave up (SIGABRT)",
+        libc::SIGSYS => "it made a system call (SIGSYS); hooks only compute",
+        _ => return format!("it died of signal {signal}"),
+    };
+    words.to_string()
 }
 
 impl fmt::Display for Fault {
@@ -83,15 +98,8 @@ impl fmt::Display for Fault {
             Fault::Irreproducible => {
                 write!(f, "the same operations gave another outcome: it remembers something outside its private state")
             }
-            Fault::Signal { signal: libc::SIGFPE } => write!(f, "it divided by zero (SIGFPE)"),
-            Fault::Signal { signal: libc::SIGILL } => {
-                write!(
-                    f,
-                    "it reached code that the compiler considered unreachable, such as a division by zero (SIGILL)"
-                )
-            }
-            Fault::Signal { signal: libc::SIGSEGV } => write!(f, "it accessed memory outside its own (SIGSEGV)"),
-            Fault::Signal { signal } => write!(f, "it died of signal {signal}"),
+            Fault::Signal { signal } => write!(f, "{}", signal_words(signal)),
+            Fault::Ended => write!(f, "it ended the process"),
             Fault::TimedOut => write!(f, "it did not return within {CPU_SECONDS_MAX} s of CPU time"),
         }
     }

@@ -149,6 +149,12 @@ impl Algorithm {
         })
     }
 
+    /// The same with other hooks.
+    #[cfg(unix)]
+    pub(crate) fn with_ops(self, ops: &'static CongestionOps) -> Algorithm {
+        Algorithm { ops, ..self }
+    }
+
     /// The same with the compiler's warnings about its file.
     pub(crate) fn with_warnings(self, warnings: String) -> Algorithm {
         Algorithm { warnings, ..self }

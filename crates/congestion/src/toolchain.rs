@@ -3,16 +3,19 @@
 use crate::contract::{HEADERS, NATIVE_FLAGS};
 use crate::error::LoadError;
 use crate::foreign::{self, Surroundings, World};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs, io};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{env, fs, io, thread};
 use tempfile::TempDir;
 
 /// A call of an undeclared function would otherwise show only when the object is opened, without a line number.
-const SHARED_FLAGS: &str = "-O2 -shared -fPIC -nostartfiles -Wpadded -Werror=implicit-function-declaration";
+const SHARED_FLAGS: &str = "-O2 -g1 -shared -fPIC -nostartfiles -Wpadded -Werror=implicit-function-declaration";
 
 /// Foreign files keep the kernel's habits: unused parameters, casts of the private state, functions that are not static.
-const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgeneral-regs-only -O2 -shared -fPIC \
+const FOREIGN_FLAGS: &str = "-std=gnu11 -ffreestanding -nostdinc -fwrapv -mgeneral-regs-only -O2 -g1 -shared -fPIC \
     -nostartfiles -Wall \
     -Wno-unused-function -Wno-unused-variable -Wno-unused-const-variable -fno-strict-aliasing -fvisibility=hidden \
     -Werror=implicit-function-declaration";
@@ -27,6 +30,11 @@ const FOREIGN_BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -std=gnu11 -ffreest
 
 /// For the kernel's loader; see `crates/kernel`.
 const BPF_FLAGS: &str = "-target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror=implicit-function-declaration";
+
+/// Limits of a compiler: seconds, memory, and the size of what it writes.
+const COMPILER_SECONDS: Duration = Duration::from_secs(30);
+const COMPILER_BYTES: u64 = 4 << 30;
+const COMPILED_BYTES: u64 = 256 << 20;
 
 /// The result of compiling a file.
 pub(crate) struct Compiled {
@@ -102,14 +110,14 @@ fn compile(
     // messages about foreign files are parsed, so they must be in English
     command.arg(&copy).args(around.linked.iter().map(|name| home.path().join(name))).env("LC_ALL", "C");
     let (path, compiler) = (path.to_path_buf(), compiler.join(" "));
-    let output = match command.output() {
-        Ok(output) => output,
+    let (status, said) = match run_limited(&mut command, &home.path().join("said")) {
+        Ok(Some(output)) => output,
+        Ok(None) => return Err(LoadError::Endless { path, compiler, seconds: COMPILER_SECONDS.as_secs() }),
         Err(source) => return Err(LoadError::Run { path, compiler, source }),
     };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let shown = path.to_string_lossy().into_owned();
     let world = foreign::world(source);
-    if output.status.success() {
+    if status.success() {
         let warnings = if world.is_some() { foreign::warnings(&shown, said) } else { said };
         return Ok(Compiled { object, warnings, _folder: home });
     }
@@ -118,6 +126,48 @@ fn compile(
         return Err(LoadError::NotOffered { path, message });
     }
     Err(LoadError::Compile { path, compiler, message: said.trim_end().to_string() })
+}
+
+/// Runs a compiler with limits of its time, memory and files; its messages go through the file `said`. `None`: it was ended. What a file
+/// includes may have no end: a device, a pipe, a macro that doubles.
+fn run_limited(command: &mut Command, said: &Path) -> io::Result<Option<(ExitStatus, String)>> {
+    let messages = fs::File::create(said)?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages).process_group(0);
+    // SAFETY: system calls alone, between fork and exec.
+    unsafe { command.pre_exec(limit_compiler) };
+    let mut child = command.spawn()?;
+    let group = -(child.id() as libc::pid_t);
+    let (done, ends) = mpsc::channel::<()>();
+    let killer = thread::spawn(move || {
+        let is_late = matches!(ends.recv_timeout(COMPILER_SECONDS), Err(mpsc::RecvTimeoutError::Timeout));
+        if is_late {
+            // SAFETY: a plain system call, on the compiler's own group, which has not been waited for.
+            unsafe { libc::kill(group, libc::SIGKILL) };
+        }
+        is_late
+    });
+    let status = child.wait()?;
+    drop(done);
+    let is_late = killer.join().unwrap_or(false);
+    let text = String::from_utf8_lossy(&fs::read(said)?).into_owned();
+    Ok((!is_late).then_some((status, text)))
+}
+
+fn limit_compiler() -> io::Result<()> {
+    let limits = [
+        (libc::RLIMIT_CPU, COMPILER_SECONDS.as_secs()),
+        (libc::RLIMIT_AS, COMPILER_BYTES),
+        (libc::RLIMIT_FSIZE, COMPILED_BYTES),
+        (libc::RLIMIT_CORE, 0),
+    ];
+    for (resource, most) in limits {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: a plain system call on a value of our own.
+        if unsafe { libc::setrlimit(resource, &raw const limit) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// A folder that only this user can enter, with the contract's headers and a copy of the file in it: the copy has the bytes

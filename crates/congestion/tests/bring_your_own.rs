@@ -3,6 +3,7 @@
 use congestion::{Algorithm, Fault, LoadError, check_invariants, compile_for_bpf, model};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::Ordering;
 use std::{env, fs};
 use tempfile::TempDir;
 
@@ -202,6 +203,10 @@ fn the_check_names_what_a_bad_file_does() {
         ("((u64 *)inet_csk_ca(sk))[20] = 1;", "HostField"),
         ("tp->snd_cwnd = 10 / tp->retrans_out + 1;", "Signal { signal: 8 }"),
         ("*(volatile u32 *)64 = 1;", "Signal { signal: 11 }"),
+        // x86's exit_group, fork and socket
+        (&system_call(231), "Ended"),
+        (&system_call(57), "Signal { signal: 31 }"),
+        (&system_call(41), "Signal { signal: 31 }"),
         // a section in which no variables are expected
         ("static u32 calls __attribute__((section(\"version\"))); tp->snd_cwnd = 1 + calls++ % 3;", "Irreproducible"),
     ];
@@ -211,6 +216,86 @@ fn the_check_names_what_a_bad_file_does() {
     }
 }
 
+/// A hook's body that asks the kernel for what has this number on x86.
+fn system_call(number: u32) -> String {
+    if cfg!(target_arch = "x86_64") {
+        return format!(
+            "long n = {number}; __asm__ volatile(\"syscall\" : \"+a\"(n) : \"D\"(0) : \"rcx\", \"r11\", \"memory\");"
+        );
+    }
+    format!(
+        "register long n __asm__(\"x8\") = {}; __asm__ volatile(\"svc 0\" :: \"r\"(n) : \"x0\", \"memory\");",
+        match number {
+            231 => 94,
+            57 => 220,
+            _ => 198,
+        }
+    )
+}
+
+#[test]
+fn what_this_process_has_is_not_linked() {
+    for (declared, used) in
+        [("void _exit(int status);", "_exit(0);"), ("int fork(void);", "fork();"), ("void abort(void);", "abort();")]
+    {
+        let text = with_cong_avoid(used).replace(OTHER_HOOKS, &format!("{OTHER_HOOKS}extern {declared}\n"));
+        let error = Desk::new().refusal(&text).to_string();
+        assert!(error.contains("which it declares and does not define"), "{error}");
+    }
+}
+
+/// What a process says in which a hook with this body runs as in a simulation, and its exit code.
+fn end_of(body: &str, name: &str) -> Option<(String, Option<i32>)> {
+    if let Some(file) = env::var_os("HOOK_OF_TEST") {
+        let algorithm = Algorithm::load(Path::new(&file)).expect("it compiles");
+        let _ = model::run(algorithm, 1, 2000);
+        return None;
+    }
+    let desk = Desk::new();
+    let mut again = Command::new(env::current_exe().expect("this test"));
+    again.args([name, "--exact", "--nocapture"]).env("HOOK_OF_TEST", desk.write(&with_cong_avoid(body)));
+    let output = again.output().expect("it runs");
+    Some((String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code()))
+}
+
+#[test]
+fn a_trap_ends_the_process_with_hook_line_and_values() {
+    const NAME: &str = "a_trap_ends_the_process_with_hook_line_and_values";
+    let Some((said, code)) = end_of("tp->snd_cwnd = 10 / tp->retrans_out + 1;", NAME) else { return };
+    assert_eq!(code, Some(1), "{said}");
+    let expected = "mine.c:11: cong_avoid: it divided by zero (SIGFPE), with snd_cwnd ";
+    assert!(said.contains(expected) && said.contains("icsk_ca_state"), "{said}");
+    let Some((said, code)) = end_of("*(volatile u32 *)64 = 1;", NAME) else { return };
+    assert!(
+        code == Some(1) && said.contains("mine.c:11: cong_avoid: it accessed memory outside its own (SIGSEGV) at 0x40"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_hook_that_does_not_return_ends_the_process_with_its_name() {
+    const NAME: &str = "a_hook_that_does_not_return_ends_the_process_with_its_name";
+    let Some((said, code)) = end_of("for (;;) tp->snd_cwnd = 1 + (tp->snd_cwnd & 1);", NAME) else { return };
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("mine.c: cong_avoid: it did not return within 10 s, with snd_cwnd "), "{said}");
+}
+
+#[test]
+fn a_hook_that_does_not_return_ends_the_process_once_it_is_interrupted() {
+    const NAME: &str = "a_hook_that_does_not_return_ends_the_process_once_it_is_interrupted";
+    // what a handler of SIGINT or SIGTERM sets
+    congestion::interrupted().store(env::var_os("HOOK_OF_TEST").is_some(), Ordering::Relaxed);
+    let Some((said, code)) = end_of("for (;;) tp->snd_cwnd = 1 + (tp->snd_cwnd & 1);", NAME) else { return };
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("mine.c: cong_avoid: it did not return, and the program was to end"), "{said}");
+}
+
+#[test]
+fn an_include_without_an_end_ends_the_compiler() {
+    let error = Desk::new().refusal("#include \"/dev/zero\"\n").to_string();
+    assert!(error.contains("was ended") || error.contains("does not compile"), "{error}");
+}
+
 #[test]
 fn variables_that_outlive_a_run_are_refused_by_their_names() {
     let desk = Desk::new();
@@ -218,7 +303,7 @@ fn variables_that_outlive_a_run_are_refused_by_their_names() {
         "static u64 _Thread_local learned; learned += acked; flows++; tp->snd_cwnd = table[flows & 1] + (u32)learned;";
     let text = with_cong_avoid(body)
         .replace(OTHER_HOOKS, &format!("{OTHER_HOOKS}u32 flows = 1;\nstatic const u32 table[2] = {{ 1, 2 }};\n"));
-    let LoadError::Contract { message, .. } = desk.refusal(&text) else { panic!("another error") };
+    let message = desk.refusal(&text).to_string();
     // the compiler numbers variables of functions
     assert!(message.contains("(flows, learned") && !message.contains("table"), "{message}");
     let constant = text.replace("u32 flows = 1", "static const u32 flows = 1").replace("flows++;", "");
