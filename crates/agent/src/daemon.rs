@@ -363,12 +363,14 @@ impl Mind {
         self.open = kernel::connections()?;
         // the agent's connection is not the host's traffic: a server far away, or a busy one, must not decide by its RTT how short T may be
         let own = own_sockets()?;
-        let own = self.open.extract_if(.., |connection| own.contains(&connection.inode)).count();
-        self.counters.leave_out(own as u64, &mut self.host);
-        // what is not set differs for no reason that concerns anybody
-        if let Some(inside) = tuner.cgroups() {
-            self.open.retain(|connection| connection.cgroup.is_none_or(|cgroup| inside.contains(&cgroup)));
-        }
+        // and what is not set is none of the agent's business: neither does it differ, nor do its RTTs count
+        let inside = tuner.cgroups();
+        let is_inside = |cgroup: Option<u64>| {
+            inside.as_ref().is_none_or(|inside| cgroup.is_none_or(|cgroup| inside.contains(&cgroup)))
+        };
+        let is_other = |connection: &mut Connection| own.contains(&connection.inode) || !is_inside(connection.cgroup);
+        let others = self.open.extract_if(.., is_other).count();
+        self.counters.leave_out(others as u64, &mut self.host);
         // a router has a million routes, so only when they are needed and not known
         let asked = tuner.routes().is_none() && self.life.rules().iter().any(|rule| rule.set.initial_cwnd.is_some());
         self.host.algorithms = available()?;

@@ -46,8 +46,8 @@ pub struct Counters {
     /// The longer file, which is read each second, and when TCP has sent something.
     netstat: Counting,
     all_read_at: Time,
-    /// Open connections that are the agent's own.
-    own: u64,
+    /// Open connections that are the agent's own, or that it does not set.
+    others: u64,
 }
 
 /// A file of /proc/net that stays open, since opening it takes longer than reading it.
@@ -96,9 +96,9 @@ impl Counters {
         Ok(())
     }
 
-    /// Leaves so many connections out of those that are open, in `host` too: the agent's own.
-    pub fn leave_out(&mut self, own: u64, host: &mut Host) {
-        self.own = own;
+    /// Leaves so many connections out of those that are open, in `host` too: the agent's own, and those that it does not set.
+    pub fn leave_out(&mut self, others: u64, host: &mut Host) {
+        self.others = others;
         self.write_to(host);
     }
 
@@ -110,7 +110,7 @@ impl Counters {
 
     fn write_to(&self, host: &mut Host) {
         let (Some(last), Some(first)) = (self.samples.back(), self.samples.front()) else { return };
-        host.live_flows = Some(last.open.saturating_sub(self.own) as f64);
+        host.live_flows = Some(last.open.saturating_sub(self.others) as f64);
         let counts = self.guards.counts();
         host.sent_segments = counts.map(|(sent, _)| sent);
         host.retransmitted_segments = counts.map(|(_, retransmitted)| retransmitted);
