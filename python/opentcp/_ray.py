@@ -61,7 +61,7 @@ def run(
     address: str,
     jobs: int | None,
     classes: Callable[[Sequence[tuple[str, str]]], list[tuple[str, str, type]]],
-    look: Callable[[float, int, int, list[str]], object],
+    look: Callable[[float, int, int, list[str], list[str]], object],
 ) -> tuple[_native.Batch, list[_native.Run]]:
     """Does what is pending on the cluster, `jobs` runs at a time or as many as it has CPUs. `classes` finds the algorithms in Python
     among a run's files."""
@@ -92,7 +92,7 @@ def _drive(
     sweep: _native.Sweep,
     jobs: int | None,
     classes: Callable[[Sequence[tuple[str, str]]], list[tuple[str, str, type]]],
-    look: Callable[[float, int, int, list[str]], object],
+    look: Callable[[float, int, int, list[str], list[str]], object],
 ) -> tuple[list[tuple[str, str]], int]:
     """The runs that failed, with the reason, and how many went on at a time."""
     task = ray.remote(num_cpus=1, max_retries=_DEATHS)(simulate)

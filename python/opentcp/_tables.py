@@ -22,7 +22,7 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 
 def to_pandas(table: Table) -> Any:
     """A data frame of pandas; an integer column that lacks values has floats."""
-    import pandas
+    import pandas  # type: ignore[import-untyped, unused-ignore]
 
     return pandas.DataFrame({name: table[name].to_numpy() for name in table.columns})
 
