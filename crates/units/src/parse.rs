@@ -200,7 +200,7 @@ mod tests {
         for text in rates {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), "20 Mbit/s", "{text}");
         }
-        assert_eq!(["10G", "10Gbit", "10Gbps"].map(|text| text.parse().unwrap()), [Rate::from_gbps(10); 3]);
+        assert_eq!(["10G", "10Gbit", "10Gbps"].map(|text| text.parse::<Rate>().unwrap()), [Rate::from_gbps(10); 3]);
         for (text, ours) in [("5ms", "5 ms"), ("1 usec", "1 us"), ("3msec", "3 ms"), ("2sec", "2 s"), ("1h", "60 min")]
         {
             let time = text.parse::<Time>().unwrap();
