@@ -4,6 +4,7 @@ use crate::load::{Input, Run, default_name, plan, run};
 use crate::model::{Preset, Scenario, Topology};
 use crate::overrides::{parse_sets, within};
 use crate::read::Context;
+use document::tree::dotted;
 use std::collections::BTreeMap;
 
 /// An override, or an axis of a sweep, without which the scenario is the same.
@@ -68,6 +69,10 @@ fn unused_set(input: &Input<'_>, runs: &[Run], number: usize) -> Option<Unused> 
             return None;
         }
         why = why.or_else(|| overridden(&with.scenario, &without.scenario));
+    }
+    // who goes through seeds comes to the scenario's own, too
+    if why.is_none() && parse_sets(input.sets).is_ok_and(|parsed| dotted(&parsed[number].0) == "seed") {
+        return None;
     }
     let same = || {
         let replaced = is_replaced(input.sets, number);

@@ -45,6 +45,7 @@ fn an_override_that_every_user_of_it_overrides_changes_nothing() {
 #[test]
 fn an_override_that_one_entry_or_one_tier_uses_counts() {
     assert_eq!(unused(OWN, &["traffic.old.cc=vegas", "network.delay=1 ms", "seed=2"]), [""; 0]);
+    assert_eq!(unused(OWN, &["seed=1"]), [""; 0], "a loop over seeds comes to the scenario's own");
     let shared = OWN.replace("cc = \"newreno\"", "");
     assert_eq!(unused(&shared, &["tcp.cc=vegas"]), [""; 0]);
     assert_eq!(unused(&shared, &["tcp.cc=bic", "tcp.cc=vegas"]), ["tcp.cc=bic: a later override replaces it"]);
