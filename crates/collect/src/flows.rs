@@ -375,10 +375,11 @@ impl Flows {
             let (from_name, to_name) = (self.racks.name(from).to_string(), self.racks.name(to).to_string());
             let (rate, most) = ((8.0 * bytes / seconds) as u64, self.most(from));
             if rate > most {
-                let [rate, most] = [rate, most].map(|bps| Rate::from_bps(bps.min(policy::COUNT_MAX)));
-                round.problems.push(format!(
-                    "{from_name} to {to_name}: {rate} by flow export is more than the `rate` of its exporters, and counts as {most}"
-                ));
+                let most = Rate::from_bps(most.min(policy::COUNT_MAX));
+                let text = format!(
+                    "{from_name} to {to_name}: flow export says more than the `rate` of its exporters, and counts as {most}"
+                );
+                round.problems.push(text);
             }
             let rate = Rate::from_bps(rate.min(most).min(policy::COUNT_MAX));
             round.pairs.push(RackPair { from: from_name, to: to_name, rate });

@@ -78,8 +78,10 @@ pub(super) struct Sequence {
 /// The numbers of one stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
-    /// The next one, and `shared` of the stream's program when that was set. `None`: the next datagram says it.
-    next: Option<(u32, u32)>,
+    /// The last one, with its units, and `shared` of the stream's program then. `None`: the next datagram says it.
+    last: Option<(u32, u32, u32)>,
+    /// Whether a number counts the units that come with it too. RFC 7011 has it otherwise, and softflowd so.
+    inclusive: bool,
     /// Units that were counted as lost, and may still come late.
     missing: u64,
     /// Units that belong to no stream of its program, and that a program with one counter for all streams counts in each of them.
@@ -111,8 +113,13 @@ impl Sequence {
         let shared = self.shared(stream);
         let Some(numbers) = self.streams.of(stream, now) else { return false };
         self.arrived += u64::from(units);
-        if let Some((next, shared_then)) = numbers.next {
-            let (ahead, behind) = (number.wrapping_sub(next), next.wrapping_sub(number));
+        if let Some((last, units_then, shared_then)) = numbers.last {
+            let [exclusive, inclusive] = [units_then, units].map(|units| number.wrapping_sub(last).wrapping_sub(units));
+            if (exclusive == 0) != (inclusive == 0) {
+                numbers.inclusive = inclusive == 0;
+            }
+            let ahead = if numbers.inclusive { inclusive } else { exclusive };
+            let behind = ahead.wrapping_neg();
             if ahead < RESTART {
                 let lost = u64::from(ahead.saturating_sub(shared.wrapping_sub(shared_then)));
                 self.lost += lost;
@@ -125,7 +132,7 @@ impl Sequence {
             }
             // else its program was restarted, and numbers anew
         }
-        numbers.next = Some((number.wrapping_add(units), shared));
+        numbers.last = Some((number, units, shared));
         true
     }
 
@@ -145,7 +152,7 @@ impl Sequence {
     pub fn forget(&mut self, now: Time, stream: Stream, units: u32) {
         self.arrived += u64::from(units);
         if let Some(numbers) = self.streams.of(stream, now) {
-            numbers.next = None;
+            numbers.last = None;
         }
     }
 
@@ -190,6 +197,23 @@ mod tests {
         assert_eq!(lost(&[u32::MAX, 0, 1, 3]), 1);
         assert_eq!(lost(&[900_000, 1, 2, 4]), 1, "it restarted");
         assert_eq!(lost(&[500, 1, 2, 4]), 1, "it restarted soon: none of these had been lost");
+    }
+
+    #[test]
+    fn numbers_that_count_what_comes_with_them_are_no_losses() {
+        // what softflowd 1.1 sent: numbers, and records with it; the first has a record of options, which it does not count
+        let mut sequence = Sequence::default();
+        for (number, units) in [(24, 25), (54, 30), (62, 8), (68, 6), (76, 8), (80, 4), (110, 30)] {
+            assert!(take(&mut sequence, number, units));
+        }
+        assert_eq!(sequence.end_round().lost, 0);
+        take(&mut sequence, 150, 10);
+        assert_eq!(sequence.end_round().lost, 30);
+        let mut sequence = Sequence::default();
+        for (number, units) in [(0, 4), (4, 30), (34, 4), (38, 30), (98, 4)] {
+            take(&mut sequence, number, units);
+        }
+        assert_eq!(sequence.end_round().lost, 30, "as RFC 7011 has it");
     }
 
     #[test]

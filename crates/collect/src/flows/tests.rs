@@ -176,7 +176,7 @@ fn a_pair_is_no_more_than_its_hosts_can_send() {
     // 2000 bytes/s: two such flows are more
     let (capped, implausible) = round(16_000);
     assert_eq!((bytes(&capped), implausible), (vec![("r1", "r2", 2000)], 0));
-    let said = "r1 to r2: 24 kbit/s by flow export is more than the `rate` of its exporters, and counts as 16 kbit/s";
+    let said = "r1 to r2: flow export says more than the `rate` of its exporters, and counts as 16 kbit/s";
     assert_eq!(capped.problems, [said]);
     assert_eq!(round(24_000).0.problems, [""; 0]);
 }
