@@ -3,7 +3,9 @@
 use std::future::pending;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// What becomes of another one, if every address has one place and all are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +28,15 @@ pub struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     next: u64,
-    places: Vec<(u64, IpAddr, oneshot::Sender<()>)>,
+    places: Vec<OnePlace>,
+}
+
+#[derive(Debug)]
+struct OnePlace {
+    number: u64,
+    address: IpAddr,
+    since: Instant,
+    loses: oneshot::Sender<()>,
 }
 
 /// A place, until it is dropped.
@@ -45,31 +55,45 @@ impl Places {
 
     /// A place for somebody at an address. If all are taken, the oldest of the address with the most is lost to it.
     pub fn take(self: &Arc<Places>, from: IpAddr) -> Option<Place> {
-        let from = network(from);
-        let (own, lost) = oneshot::channel();
+        let address = network(from);
+        let (loses, lost) = oneshot::channel();
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.places.len() >= self.most {
-            let count = |address: IpAddr| taken.places.iter().filter(|(_, other, _)| *other == address).count();
-            // of several with as many, the first: `max_by_key` takes the last
-            let (_, largest, _) = taken.places.iter().rev().max_by_key(|(_, address, _)| count(*address))?;
-            let (largest, most) = (*largest, count(*largest));
-            let victim =
-                if most > count(from) && (most > 1 || self.beyond == Beyond::Replaces) { largest } else { from };
-            let oldest = taken.places.iter().position(|(_, address, _)| *address == victim)?;
-            let (_, _, loses) = taken.places.remove(oldest);
-            let _ = loses.send(());
+            let victim = self.victim(&taken.places, address)?;
+            let _ = taken.places.remove(victim).loses.send(());
         }
         let number = taken.next;
         taken.next += 1;
-        taken.places.push((number, from, own));
+        taken.places.push(OnePlace { number, address, since: Instant::now(), loses });
         drop(taken);
         Some(Place { all: Arc::clone(self), number, lost })
+    }
+
+    /// How long the place that somebody at an address would get from another is still that one's, if each has it for so long.
+    pub fn held(&self, from: IpAddr, least: Duration) -> Option<Duration> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.places.len() < self.most {
+            return None;
+        }
+        let victim = self.victim(&taken.places, network(from))?;
+        least.checked_sub(taken.places[victim].since.elapsed()).filter(|left| !left.is_zero())
+    }
+
+    /// Whose place is lost to somebody at an address, if all are taken.
+    fn victim(&self, places: &[OnePlace], from: IpAddr) -> Option<usize> {
+        let count = |address: IpAddr| places.iter().filter(|other| other.address == address).count();
+        // of several with as many, the first: `max_by_key` takes the last
+        let largest = places.iter().rev().max_by_key(|place| count(place.address))?.address;
+        let most = count(largest);
+        let yields = most > count(from) && (most > 1 || self.beyond == Beyond::Replaces);
+        let victim = if yields { largest } else { from };
+        places.iter().position(|place| place.address == victim)
     }
 
     /// Gives a place back; whoever had it does not lose it.
     pub fn release(&self, number: u64) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.places.retain(|(other, _, _)| *other != number);
+        taken.places.retain(|other| other.number != number);
     }
 }
 
@@ -129,6 +153,16 @@ mod tests {
         }
         assert_eq!(lost(Beyond::Refused, &[a, b, c, d, e]), (vec![], false));
         assert_eq!(lost(Beyond::Replaces, &[a, b, c, d, e]), (vec![0], true));
+    }
+
+    #[test]
+    fn a_place_is_held_for_a_while_if_whoever_wants_it_waits() {
+        let (places, from) = (Places::new(1, Beyond::Replaces), "10.0.0.1".parse().unwrap());
+        let held = |least| places.held(from, Duration::from_secs(least));
+        assert_eq!(held(100), None, "there is room");
+        let _place = places.take(from);
+        assert!(held(100).is_some_and(|left| left > Duration::from_secs(50)));
+        assert_eq!(held(0), None);
     }
 
     #[test]

@@ -21,6 +21,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Most connections at a time, beside those that follow a stream; a browser has up to six.
 pub const CONNECTIONS_MAX: usize = 128;
+/// How long a connection has its place at least.
+const HELD: Duration = Duration::from_millis(250);
 /// How long a connection may take for the head of a request, its first or another.
 const HEAD: Duration = Duration::from_secs(20);
 /// How long a connection may take nothing of what it is sent.
@@ -86,6 +88,10 @@ async fn accept(listener: TcpListener, router: Router) {
             sleep(REST).await;
             continue;
         };
+        // who comes in great number must not end those that have asked before they are answered
+        while let Some(left) = places.held(address.ip(), HELD) {
+            sleep(left).await;
+        }
         let Some(mut place) = places.take(address.ip()) else { continue };
         let from = From { address, places: Arc::clone(&places), place: place.number() };
         let service = TowerToHyperService::new(router.clone().layer(Extension(from)));
