@@ -90,7 +90,7 @@ impl Places {
         places.iter().position(|place| place.address == victim)
     }
 
-    /// Gives a place back; whoever had it does not lose it.
+    /// Releases a place; whoever had it does not lose it.
     pub fn release(&self, number: u64) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.places.retain(|other| other.number != number);

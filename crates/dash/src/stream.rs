@@ -45,7 +45,7 @@ pub fn stream(
     };
     from.follows();
     let (full, changes) = follow();
-    // nothing else comes on a connection that has given its own place back
+    // nothing else comes on a connection that has released its own place
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
