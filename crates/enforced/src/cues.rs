@@ -6,6 +6,7 @@ mod tests;
 use crate::keeper::{Disk, Keeper};
 use crate::represented::{Behalf, Represented};
 use crate::settings::{Place, bounded, config, covers, is_total_alone, places, settings};
+use crate::status::OracleStatus;
 use bus::files::{FileError, KeyFile};
 use bus::reverted::{self, Reverts};
 use bus::{Address, Bus, BusError, Clock, Reasons};
@@ -73,6 +74,14 @@ pub struct Given {
     reverted: Vec<u8>,
 }
 
+/// What is known of the Oracle, for the status.
+#[derive(Default)]
+struct Standing {
+    at: String,
+    heard: Option<Time>,
+    why: Option<String>,
+}
+
 /// The state of the exchange with the Oracle.
 pub struct Cues {
     ends: Ends,
@@ -83,8 +92,12 @@ pub struct Cues {
     hosts: Vec<Represented>,
     bus: Option<Box<dyn Bus>>,
     next: Time,
-    /// When the Oracle was heard last.
+    /// When the Oracle was heard last, or this enforcer connected.
     heard_at: Time,
+    /// Where it meets the Oracle, when a message came last, and why there is no connection.
+    standing: Standing,
+    /// Why there is no connection, as was said.
+    missed: Reasons,
     keeper: Keeper,
     /// Why what guards have reverted is not on disk, as was said.
     forgetful: Reasons,
@@ -111,6 +124,8 @@ impl Cues {
             bus: None,
             next: Time::ZERO,
             heard_at: Time::ZERO,
+            standing: Standing { at: places.bus.to_string(), ..Standing::default() },
+            missed: Reasons::default(),
             keeper,
             forgetful: Reasons::default(),
             changed: false,
@@ -129,6 +144,7 @@ impl Cues {
         }
         (self.ends.clock, self.next, self.heard_at, self.bus) = (clock, Time::ZERO, Time::ZERO, None);
         (self.changed, self.set) = (false, Vec::new());
+        (self.standing.heard, self.standing.why) = (None, None);
         self.remember(reverts);
     }
 
@@ -291,7 +307,25 @@ impl Cues {
 
     /// Connects to the Oracle and asks for its current epoch; until the answer, no CUE is accepted.
     fn connect(&mut self, now: Time, say: &mut dyn FnMut(&str)) {
-        let Ok(bus) = (self.ends.connect)() else { return };
+        let at = &self.standing.at;
+        let bus = match (self.ends.connect)() {
+            Ok(bus) => bus,
+            Err(error) => {
+                let why = error.to_string();
+                if self.missed.is_news(&why) {
+                    say(&format!(
+                        "no Oracle at {at} ({why}): tried again each second; rules of CUEs end at their time"
+                    ));
+                }
+                self.standing.why = Some(why);
+                return;
+            }
+        };
+        if !self.missed.is_empty() {
+            say(&format!("connected to the Oracle at {at}"));
+            self.missed.clear();
+        }
+        self.standing.why = None;
         self.heard_at = now;
         for host in &mut self.hosts {
             match (self.ends.question)() {
@@ -315,6 +349,19 @@ impl Cues {
         }
     }
 
+    /// What is known of the Oracle.
+    pub fn oracle(&self) -> OracleStatus {
+        let now = self.ends.clock.now();
+        let is_connected = self.bus.is_some();
+        OracleStatus {
+            at: self.standing.at.clone(),
+            connected: is_connected,
+            why: self.standing.why.clone().filter(|_| !is_connected),
+            heard_seconds_ago: self.standing.heard.map(|heard| now.saturating_sub(heard).as_secs_f64()),
+            next_try_seconds: (!is_connected).then(|| self.next.saturating_sub(now).as_secs_f64()),
+        }
+    }
+
     fn listen(&mut self, now: Time, say: &mut dyn FnMut(&str)) -> bool {
         let mut changed = false;
         for _ in 0..BATCH {
@@ -322,6 +369,7 @@ impl Cues {
             match bus.receive(Duration::ZERO) {
                 Ok(Some(message)) => {
                     self.heard_at = now;
+                    self.standing.heard = Some(now);
                     for host in &mut self.hosts {
                         changed |= host.take(now, &message, say);
                     }

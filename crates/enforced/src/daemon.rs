@@ -413,6 +413,7 @@ impl Daemon {
             flows_limit: self.limits.flows,
             turn_max_seconds: self.turn_max.as_secs_f64(),
             listing_max_seconds: self.listings.slice_max.as_secs_f64(),
+            oracle: self.cues.as_ref().map(Cues::oracle),
             counters: counters.collect(),
             mirrored: self.enforcer.mirrored(),
             mirror_refused: self.mirror.as_ref().map_or(0, |mirror| mirror.refused),

@@ -25,7 +25,7 @@ pub use keeper::Disk;
 pub use mirror::Mirroring;
 pub use represented::Behalf;
 pub use rule::rule;
-pub use status::{PortStatus, Status};
+pub use status::{OracleStatus, PortStatus, Status};
 pub use watch::METRICS;
 
 use daemon::{Daemon, Shown};

@@ -43,6 +43,36 @@ pub struct PortStatus {
     pub missed: u64,
 }
 
+/// What an enforcer that takes CUEs knows of the Oracle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OracleStatus {
+    /// Where they meet.
+    pub at: String,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// Why there is none.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// How long ago a message of an Oracle came, in seconds; `None`: never.
+    #[serde(default)]
+    pub heard_seconds_ago: Option<f64>,
+    /// Without a connection: when the next one is tried, in seconds.
+    #[serde(default)]
+    pub next_try_seconds: Option<f64>,
+}
+
+impl fmt::Display for OracleStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = self.why.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+        write!(f, "Oracle at {}: {}{why}", self.at, if self.connected { "connected" } else { "not connected" })?;
+        match self.heard_seconds_ago {
+            Some(ago) => write!(f, ", last heard {ago:.0} s ago")?,
+            None => write!(f, ", never heard")?,
+        }
+        self.next_try_seconds.map_or(Ok(()), |after| write!(f, ", next try in {after:.1} s"))
+    }
+}
+
 /// The enforcer's status.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
@@ -81,6 +111,9 @@ pub struct Status {
     /// Reports of other enforcers that were not taken: forged, repeated, or of a clock that is far from this machine's.
     #[serde(default)]
     pub mirror_refused: u64,
+    /// The Oracle, if it takes CUEs for servers.
+    #[serde(default)]
+    pub oracle: Option<OracleStatus>,
     /// The enforcer's counters since it started.
     pub counters: BTreeMap<String, u64>,
 }
@@ -121,6 +154,7 @@ impl fmt::Display for Status {
             let Status { mirrored, mirror_refused, .. } = self;
             writeln!(f, "standby of another enforcer: {mirrored} flows; {mirror_refused} reports were not taken")?;
         }
+        self.oracle.iter().try_for_each(|oracle| writeln!(f, "{oracle}"))?;
         writeln!(f, "buffered: {} bytes now, {} at most", self.buffered_bytes, self.buffered_bytes_max)?;
         for (side, port) in [("servers", &self.servers), ("clients", &self.clients)] {
             let PortStatus { interface, received, sent, lost, bridged, missed } = port;

@@ -54,9 +54,19 @@ static SLICE: Metric = Metric::gauge(
     Unit::Seconds,
     "The longest part of that time that listing flows took.",
 );
+static ORACLE: Metric = Metric::gauge(
+    "opentcp_enforcer_oracle_connected",
+    Unit::Count,
+    "Whether there is a connection to the Oracle (1) or none (0), where CUEs are taken for servers.",
+);
+static ORACLE_HEARD: Metric = Metric::gauge(
+    "opentcp_enforcer_oracle_heard",
+    Unit::Seconds,
+    "Time since a message of the Oracle came, once one has come.",
+);
 
 /// All of them.
-pub static METRICS: [&Metric; 17] = [
+pub static METRICS: [&Metric; 19] = [
     &UP,
     &FLOWS,
     &FLOWS_LIMIT,
@@ -74,6 +84,8 @@ pub static METRICS: [&Metric; 17] = [
     &BRIDGED,
     &TURN,
     &SLICE,
+    &ORACLE,
+    &ORACLE_HEARD,
 ];
 
 impl Status {
@@ -103,6 +115,10 @@ impl Status {
         }
         page.set(&TURN, &[], self.turn_max_seconds);
         page.set(&SLICE, &[], self.listing_max_seconds);
+        if let Some(oracle) = &self.oracle {
+            page.count(&ORACLE, u64::from(oracle.connected));
+            oracle.heard_seconds_ago.iter().for_each(|ago| page.set(&ORACLE_HEARD, &[], *ago));
+        }
         page
     }
 }

@@ -109,6 +109,29 @@ fn changes(cues: &mut Cues, enforcer: &Enforcer<Simulated>) -> Option<Vec<Rule>>
 }
 
 #[test]
+fn an_enforcer_without_an_oracle_says_so_once_and_when_there_is_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (oracle, _, mut cues) = oracle(folder.path());
+    drop(oracle);
+    let enforcer = Enforcer::<Simulated>::new(Limits::default(), Vec::new(), 1);
+    let mut said = Vec::new();
+    let look = |cues: &mut Cues, said: &mut Vec<String>| {
+        cues.next = Time::ZERO;
+        cues.look(&enforcer, &mut |words| said.push(words.to_string())).expect("a disk");
+        cues.oracle()
+    };
+    let without = look(&mut cues, &mut said);
+    assert!(!without.connected && without.why.is_some() && without.heard_seconds_ago.is_none(), "{without:?}");
+    assert!(without.next_try_seconds.is_some_and(|after| after <= 1.0), "{without:?}");
+    look(&mut cues, &mut said);
+    assert!(matches!(&said[..], [words] if words.starts_with("no Oracle at ")), "{said:?}");
+    let _oracle = UnixOracle::listen(&folder.path().join("oracle")).expect("a socket");
+    let there = look(&mut cues, &mut said);
+    assert!(there.connected && there.why.is_none() && there.next_try_seconds.is_none(), "{there:?}");
+    assert!(said.last().is_some_and(|words| words.starts_with("connected to the Oracle at ")), "{said:?}");
+}
+
+#[test]
 fn a_total_bounds_what_comes_to_a_host_however_it_is_sent() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut oracle, key, mut cues) = oracle(folder.path());

@@ -20,6 +20,11 @@ fn status() -> Status {
         listing_max_seconds: 0.0,
         mirrored: 0,
         mirror_refused: 0,
+        oracle: Some(OracleStatus {
+            at: "/run/o".to_string(),
+            heard_seconds_ago: Some(2.0),
+            ..OracleStatus::default()
+        }),
         counters: BTreeMap::from([("sent".to_string(), 7)]),
     }
 }
@@ -66,6 +71,25 @@ fn who_says_nothing_is_answered_as_earlier_versions_were() {
 }
 
 #[test]
+fn the_status_says_how_the_oracle_is() {
+    let never = OracleStatus {
+        at: "/run/o".to_string(),
+        why: Some("no such file".to_string()),
+        next_try_seconds: Some(0.5),
+        ..OracleStatus::default()
+    };
+    assert_eq!(never.to_string(), "Oracle at /run/o: not connected (no such file), never heard, next try in 0.5 s");
+    let there = OracleStatus {
+        at: "/run/o".to_string(),
+        connected: true,
+        heard_seconds_ago: Some(1.8),
+        ..OracleStatus::default()
+    };
+    assert_eq!(there.to_string(), "Oracle at /run/o: connected, last heard 2 s ago");
+    assert!(status().to_string().contains("\nOracle at /run/o: not connected"));
+}
+
+#[test]
 fn an_enforcers_metrics_are_all_in_the_table() {
     let text = std::sync::Arc::new(status().page()).text();
     for metric in crate::watch::METRICS {
@@ -90,7 +114,7 @@ fn an_answer_that_never_ends_is_an_error() {
 #[test]
 fn a_status_reads_as_lines_and_leaves_out_what_there_is_not() {
     let shown = status().to_string();
-    let right = "enforcing for 1 s: 0 flows now\n  2 by bbr\nbuffered: 0 bytes now, 0 at most\n\
+    let right = "enforcing for 1 s: 0 flows now\n  2 by bbr\nOracle at /run/o: not connected, last heard 2 s ago\nbuffered: 0 bytes now, 0 at most\n\
                  servers at a: 1 received, 3 bridged, 0 missed, 2 sent, 0 lost\n\
                  clients at a: 1 received, 3 bridged, 0 missed, 2 sent, 0 lost\n  sent            7\n";
     assert_eq!(shown, right);
