@@ -12,8 +12,7 @@ use fleet::Role;
 use policy::{Link, NetworkView};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -135,9 +134,8 @@ fn meet(args: &Args, file: &Path, config: &mut Config) -> Result<bus::Address, F
 
 fn load(path: &Path) -> Result<Config, Failure> {
     let name = path.display().to_string();
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(CONFIG_MAX + 1).read_to_string(&mut text));
-    read.map_err(|error| Failure::Located(vec![Diagnostic::unreadable("configuration", &name, &error)]))?;
+    let text = document::read_text(path)
+        .map_err(|error| Failure::Located(vec![Diagnostic::unreadable("configuration", &name, &error)]))?;
     if text.len() as u64 > CONFIG_MAX {
         return Err(Failure::Input(format!("{name} has more than {CONFIG_MAX} bytes")));
     }

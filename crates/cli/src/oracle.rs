@@ -9,7 +9,6 @@ use bus::Role;
 use document::Diagnostic;
 use oracle::{AuditLog, Config, LeaseAt, OracleError, Parse, Record, run};
 use serde::Serialize;
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -99,7 +98,7 @@ pub fn oracle(args: Args) -> Result<(), Failure> {
     let number = meeting.identity.as_ref().and_then(|(_, identity)| identity.card.user.number).unwrap_or(number);
     let file = path.display().to_string();
     let unreadable = |error| Failure::Located(vec![Diagnostic::unreadable("policy", &file, &error)]);
-    let text = fs::read_to_string(&path).map_err(unreadable)?;
+    let text = document::read_text(&path).map_err(unreadable)?;
     let known: Vec<String> = oracle::reported(&state).into_iter().chain(algorithms.clone()).collect();
     let policy = parse_policy(&file, &text, &known).map_err(|diagnostic| Failure::Located(vec![diagnostic]))?;
     let parse: Parse = Box::new(move |name, text, reported| {

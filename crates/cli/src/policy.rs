@@ -9,7 +9,6 @@ use crate::operator::Place;
 use crate::terminal::{is_watched, print, print_json};
 use policy::{History, NetworkView, Setting, Variable, decide};
 use serde::Serialize;
-use std::fs;
 use std::path::{Path, PathBuf};
 use study::table::{Table, wrapped};
 use study::{load_policy, policy_words};
@@ -152,7 +151,7 @@ fn check(files: &[PathBuf]) -> Result<(), Failure> {
 pub fn load_view(view: &Path) -> Result<NetworkView, Failure> {
     let name = view.display();
     let text =
-        fs::read_to_string(view).map_err(|error| Failure::Input(format!("cannot read the view `{name}`: {error}")))?;
+        document::read_text(view).map_err(|error| Failure::Input(format!("cannot read the view `{name}`: {error}")))?;
     NetworkView::from_json(&text).map_err(|error| Failure::Input(format!("{name}:{error}")))
 }
 

@@ -330,5 +330,10 @@ fn line_of(guarded: &Guarded, place: usize) -> Option<String> {
     let output = Command::new("addr2line").args(["-e", &file, &offset]).output().ok()?;
     let line = String::from_utf8(output.stdout).ok()?.trim().to_string();
     let line = line.split(" (").next().unwrap_or_default().to_string();
+    // some of a compiler's lines name its copy, whose numbers are the file's
+    let line = match line.rsplit_once("algorithm.c:") {
+        Some((_, number)) => format!("{}:{number}", guarded.file),
+        None => line,
+    };
     (output.status.success() && !line.starts_with("??") && !line.ends_with(":?")).then_some(line)
 }

@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 mod diagnostic;
+mod file;
 pub mod tree;
 mod values;
 
 pub use diagnostic::{Diagnostic, Located, Problem, Source, list, nearest, suggestion};
+pub use file::{FILE_MAX, read_text};
 pub use values::{INTEGER_MAX, Section, Values};

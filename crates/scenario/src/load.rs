@@ -42,7 +42,7 @@ impl Files for Disk {
     }
 
     fn read(&self, path: &Path) -> io::Result<String> {
-        std::fs::read_to_string(path)
+        document::read_text(path)
     }
 }
 
@@ -91,7 +91,7 @@ impl Scenario {
     /// Everything that is wrong with it, each with its place.
     pub fn load(path: &Path, sets: &[String], known: Known<'_>) -> Result<Loaded, Diagnostic> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::unreadable("scenario", &name, &error))?;
+        let text = document::read_text(path).map_err(|error| Diagnostic::unreadable("scenario", &name, &error))?;
         let files = Disk { base: path.parent().map(Path::to_path_buf).unwrap_or_default() };
         Scenario::parse(&Input { name: &name, text: &text, sets, known, files: &files })
     }

@@ -71,7 +71,16 @@ impl SizeDistribution {
             last_line = line;
         }
         match points.last() {
-            Some((_, 1.0)) => Ok(SizeDistribution { points }),
+            Some((_, 1.0)) => {
+                let table = SizeDistribution { points };
+                let mean = table.mean();
+                if mean < 1.0 {
+                    // flows that arrive at a rate for a load would have no end
+                    let message = format!("the mean size is {mean} B; it must be at least 1 B");
+                    return Err(SizeError { line: last_line, message });
+                }
+                Ok(table)
+            }
             Some((_, p)) => {
                 Err(SizeError { line: last_line, message: format!("the last probability is {p}; it must be 1") })
             }

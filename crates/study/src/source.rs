@@ -2,7 +2,6 @@
 
 use crate::failure::Failure;
 use scenario::{Diagnostic, Disk};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where a scenario or a policy is written.
@@ -59,7 +58,7 @@ impl Source {
     /// The file cannot be read.
     pub(crate) fn text(&self, what: &str) -> Result<String, Failure> {
         match self {
-            Source::File(path) => fs::read_to_string(path)
+            Source::File(path) => document::read_text(path)
                 .map_err(|error| Failure::located(&Diagnostic::unreadable(what, &self.name(), &error))),
             Source::Text { text, .. } => Ok(text.clone()),
         }

@@ -10,7 +10,6 @@ use oracle::{Applied, Compared, Paused, Shown};
 use policy::{Comparison, HostList, RuleChange, RulePlace};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use study::{Monitor, TrialRequest};
@@ -158,13 +157,14 @@ fn lasts(text: &str) -> Result<Time, String> {
 fn read(file: &Path) -> Result<Target, Failure> {
     let name = file.display().to_string();
     let unreadable = |error| Failure::Located(vec![Diagnostic::unreadable("policy", &name, &error)]);
-    let length = fs::metadata(file).map_err(unreadable)?.len();
-    if length > POLICY_MAX as u64 {
+    let text = document::read_text(file).map_err(unreadable)?;
+    let length = text.len();
+    if length > POLICY_MAX {
         return Err(Failure::Input(format!(
             "{name}: {length} bytes; a policy that is applied has at most {POLICY_MAX}"
         )));
     }
-    Ok(Target::File { text: fs::read_to_string(file).map_err(unreadable)?, name })
+    Ok(Target::File { text, name })
 }
 
 /// Runs `diff`.

@@ -411,6 +411,7 @@ fn mistakes_in_named_files_point_into_those_files() {
         found("time_s,src,dst,bytes\n1,h1,h2,0\n", "bytes,cdf\n"),
         found("time_s,src,dst,bytes\n1,h1,h1,5\n", "bytes,cdf\n1,2\n"),
         found("time_s,src,dst,bytes\n1,h1\n", "bytes,cdf\nx,1\n"),
+        found("time_s,src,dst,bytes\n1,h1,h2,5\n", "bytes,cdf\n0,1\n"),
     ].join("\n"), @r##"
     flows.csv:3:1 there is no host `h9`; hosts are h1 to h4
     s.csv:3:1 the size falls from 10 B to 5 B; sort the table by size
@@ -426,6 +427,7 @@ fn mistakes_in_named_files_point_into_those_files() {
     s.csv:2:1 the probability 2 is outside 0..1
     flows.csv:2:1 2 columns; a flow has 4: time_s,src,dst,bytes
     s.csv:2:1 `x` is not a number
+    s.csv:2:1 the mean size is 0 B; it must be at least 1 B
     "##);
 }
 

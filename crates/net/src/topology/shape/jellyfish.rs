@@ -2,7 +2,32 @@
 //! only neighbours are left with free ports, a cable is opened and both its ends joined to one of them, or to two.
 
 use crate::mix::SplitMix64;
-use std::collections::BTreeSet;
+
+/// The switches that one is joined with, sorted: few, and looked through for each cable.
+#[derive(Clone, Default)]
+struct Joined(Vec<u32>);
+
+impl Joined {
+    fn contains(&self, switch: usize) -> bool {
+        self.0.binary_search(&(switch as u32)).is_ok()
+    }
+
+    fn insert(&mut self, switch: usize) {
+        if let Err(at) = self.0.binary_search(&(switch as u32)) {
+            self.0.insert(at, switch as u32);
+        }
+    }
+
+    fn remove(&mut self, switch: usize) {
+        if let Ok(at) = self.0.binary_search(&(switch as u32)) {
+            self.0.remove(at);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// The cables between `n` switches of which each has `degree`; one may have one less. It is connected.
 pub fn graph(n: usize, degree: usize, seed: u64) -> Vec<(usize, usize)> {
@@ -15,7 +40,7 @@ pub fn graph(n: usize, degree: usize, seed: u64) -> Vec<(usize, usize)> {
 
 fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usize, usize)> {
     let mut cables: Vec<(usize, usize)> = Vec::with_capacity(count * degree / 2);
-    let mut joined = vec![BTreeSet::new(); count];
+    let mut joined = vec![Joined::default(); count];
     // switches with free ports, and where each is among them
     let mut open: Vec<usize> = if degree == 0 { Vec::new() } else { (0..count).collect() };
     let mut places: Vec<usize> = open.clone();
@@ -24,11 +49,11 @@ fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usi
         // a few random trials, then all pairs
         let trial = (0..8).find_map(|_| {
             let (a, b) = (*open.get(below(open.len().max(1)))?, *open.get(below(open.len().max(1)))?);
-            (a != b && !joined[a].contains(&b)).then_some((a, b))
+            (a != b && !joined[a].contains(b)).then_some((a, b))
         });
         let free = || {
             let mut pairs = open.iter().enumerate().flat_map(|(i, a)| open[i + 1..].iter().map(move |b| (*a, *b)));
-            pairs.find(|(a, b)| !joined[*a].contains(b))
+            pairs.find(|(a, b)| !joined[*a].contains(*b))
         };
         if let Some((a, b)) = trial.or_else(free) {
             joined[a].insert(b);
@@ -49,7 +74,7 @@ fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usi
         let start = below(cables.len());
         let fits = |(x, y): (usize, usize)| {
             let apart = ![one_end, other].contains(&x) && ![one_end, other].contains(&y);
-            (apart && !joined[one_end].contains(&x) && !joined[other].contains(&y)).then_some((x, y))
+            (apart && !joined[one_end].contains(x) && !joined[other].contains(y)).then_some((x, y))
         };
         let opened = (0..cables.len()).map(|d| (start + d) % cables.len()).find_map(|i| {
             let (x, y) = cables[i];
@@ -57,8 +82,8 @@ fn random_graph(count: usize, degree: usize, mut random: SplitMix64) -> Vec<(usi
         });
         let Some((i, (x, y))) = opened else { return cables };
         cables.swap_remove(i);
-        joined[x].remove(&y);
-        joined[y].remove(&x);
+        joined[x].remove(y);
+        joined[y].remove(x);
         for (end, stuck) in [(x, one_end), (y, other)] {
             joined[stuck].insert(end);
             joined[end].insert(stuck);
