@@ -9,14 +9,14 @@ use crate::error::AgentError;
 use crate::journal::{Journal, table};
 use crate::life::Life;
 use crate::lock::lock;
-use crate::measure::{Counters, Traffic, traffic};
+use crate::measure::{Counters, Traffic, interfaces, traffic};
 use crate::plan::{Plan, Surroundings};
 use crate::routes::Table;
 use crate::status::Status;
 use crate::telemetry::{Ended, Names, RttSteps};
 use crate::tuner::Tuner;
 use bus::files::KeyFile;
-use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report};
+use bus::{Bus, BusError, Clock, LINKS_MAX, Reasons, Report, Tripped};
 use kernel::{Capability, Connection, NAME_PREFIX, Rights};
 use metrics::Server;
 use policy::{ALGORITHMS_MAX, Host, Link};
@@ -73,7 +73,13 @@ fn check(config: &Config) -> Result<(), AgentError> {
     if config.links.len() * 2 > LINKS_MAX {
         return Err(AgentError::Host(format!("{} links; at most {}", config.links.len(), LINKS_MAX / 2)));
     }
-    Ok(())
+    match config.links.iter().find(|(interface, _)| traffic(interface).is_none()) {
+        Some((missing, _)) => Err(AgentError::Host(format!(
+            "--link {missing}: there is no such interface here; there are {}",
+            interfaces().join(", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Runs the agent until `stop`. `say` gets each event as a line.
@@ -396,6 +402,7 @@ impl Mind {
             question: self.life.question(),
             counts: self.life.counts(),
             in_force,
+            reverted: Tripped::of(self.life.reverted(), now),
             telemetry: ended.telemetry(),
             left_out: 0,
             notes: self.notes.iter().cloned().chain(tuner.lacking().map(str::to_string)).collect(),

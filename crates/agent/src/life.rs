@@ -11,7 +11,7 @@ use crate::config::Places;
 use bus::files::{FileError, store_epoch, stored_epoch};
 use bus::reverted::{RevertedFile, Reverts};
 use bus::{Clock, Timetable};
-use policy::{Agent, AgentCounts, AgentRule, CueError, Gate, Host, Identity, PublicKeys, Question};
+use policy::{Agent, AgentCounts, AgentRule, CueError, Gate, Host, Identity, PublicKeys, Question, Reverted};
 use std::path::PathBuf;
 use units::Time;
 
@@ -120,6 +120,11 @@ impl Life {
     /// Whether a guard waits for measurements.
     pub fn is_guarded(&self) -> bool {
         self.agent.is_guarded()
+    }
+
+    /// What guards have reverted.
+    pub fn reverted(&self) -> &[Reverted] {
+        self.agent.reverted()
     }
 
     /// Takes what the host has measured of itself; whether a guard has reverted something.

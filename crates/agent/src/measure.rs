@@ -170,6 +170,12 @@ pub fn traffic(interface: &str) -> Option<Traffic> {
     of_dev(&fs::read_to_string("/proc/thread-self/net/dev").ok()?, interface)
 }
 
+/// The names of this network namespace's interfaces.
+pub fn interfaces() -> Vec<String> {
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_string())).collect()
+}
+
 fn of_dev(text: &str, interface: &str) -> Option<Traffic> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))?;
     let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

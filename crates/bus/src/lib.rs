@@ -37,7 +37,9 @@ pub use measurement::{MEASURED_LINKS_MAX, MEASURED_PAIRS_MAX, Measurement, Measu
 pub use members::Rejected;
 pub use nats::{EnrollError, NatsBus, NatsHub, NatsStore, STORED_MAX, ask_fleet, enroll};
 pub use reasons::Reasons;
-pub use report::{Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry};
+pub use report::{
+    Effective, FctTimes, InForce, KINDS_MAX, LINKS_MAX, Report, ReportError, SEVERAL, Telemetry, Tripped,
+};
 pub use request::{
     Ask, AskError, BoardList, HostsQuery, Outcome, POLICY_MAX, REPLY, REQUEST, Refusal, Reply, Request, Target, ask,
 };

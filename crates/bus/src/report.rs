@@ -2,7 +2,7 @@
 
 use crate::MESSAGE_MAX;
 use hdrhistogram::Histogram;
-use policy::{AgentCounts, COUNT_MAX, EPOCH_MAX, Host, Link, Percentiles, Question};
+use policy::{AgentCounts, COUNT_MAX, EPOCH_MAX, Host, Link, Percentiles, Question, Reverted};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -18,6 +18,8 @@ const LIST_MAX: usize = 256;
 const STEPS_MAX: usize = 512;
 /// Longest name of a group, bytes: a policy's and a rule's.
 const GROUP_MAX: usize = 512;
+/// Most rules that guards have reverted.
+const TRIPPED_MAX: usize = 4;
 /// Longest other name, bytes.
 const NAME_MAX: usize = 255;
 
@@ -46,6 +48,9 @@ pub struct Report {
     pub counts: AgentCounts,
     /// In the order of the rules.
     pub in_force: Vec<InForce>,
+    /// Rules that guards have reverted and hold so, at most four.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reverted: Vec<Tripped>,
     /// Connections that ended since the last report.
     pub telemetry: Vec<Telemetry>,
     /// Kinds of connections, and links, for which there was no room here.
@@ -66,6 +71,39 @@ pub struct InForce {
     pub left: Time,
     /// Of every setting, what came of it.
     pub effective: Vec<Effective>,
+}
+
+/// A rule that a guard has reverted, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tripped {
+    /// The rule's name.
+    pub rule: String,
+    /// What its guard saw: `host.drop_rate = 0.042`; empty if the agent was restarted since.
+    pub why: String,
+    /// How long it stays reverted, from this report on.
+    pub left: Time,
+    /// How long in all.
+    pub hold: Time,
+}
+
+impl Tripped {
+    /// The first of what an agent's guards have reverted, at `now`.
+    pub fn of(reverted: &[Reverted], now: Time) -> Vec<Tripped> {
+        let tripped = |of: &Reverted| Tripped {
+            rule: of.rule.clone(),
+            why: clipped(&of.why),
+            left: of.until.saturating_sub(now),
+            hold: of.hold,
+        };
+        reverted.iter().take(TRIPPED_MAX).map(tripped).collect()
+    }
+}
+
+/// The beginning of a text that fits a report.
+fn clipped(text: &str) -> String {
+    let end = (0..=NAME_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text[..end].to_string()
 }
 
 /// A setting, and what the kernel made of it.
@@ -139,6 +177,7 @@ impl Report {
         self.links.truncate(LINKS_MAX);
         self.in_force.truncate(LIST_MAX);
         self.notes.truncate(LIST_MAX);
+        self.reverted.truncate(TRIPPED_MAX);
         self.telemetry.sort_by_key(|kind| std::cmp::Reverse(kind.flows));
         self.keep_kinds(KINDS_MAX);
         loop {
@@ -182,11 +221,16 @@ impl Report {
             ("kinds of connections", self.telemetry.len(), KINDS_MAX),
             ("rules in force", self.in_force.len(), LIST_MAX),
             ("notes", self.notes.len(), LIST_MAX),
+            ("reverted rules", self.reverted.len(), TRIPPED_MAX),
         ];
         if let Some((what, length, most)) = lists.into_iter().find(|(_, length, most)| length > most) {
             return Err(format!("{length} {what}; at most {most}"));
         }
         self.links.iter().try_for_each(Link::check)?;
+        let is_long = |of: &Tripped| of.rule.len() > GROUP_MAX || of.why.len() > NAME_MAX;
+        if self.reverted.iter().any(is_long) {
+            return Err("a reverted rule with a text too long".to_string());
+        }
         self.telemetry.iter().try_for_each(Telemetry::check)
     }
 }

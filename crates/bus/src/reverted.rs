@@ -132,6 +132,7 @@ fn reverts(entries: &[Entry], clock: Clock) -> Reverts {
             rule: entry.rule.clone(),
             until: clock.of_boot_time(Duration::from_millis(entry.until_ms)),
             hold: Time::from_ms(entry.hold_ms),
+            why: String::new(),
         });
     }
     reverts
@@ -179,7 +180,7 @@ mod tests {
     }
 
     fn of(host: &str, until: Time) -> Reverts {
-        let reverted = Reverted { policy: "p".into(), rule: "r".into(), until, hold: s(60) };
+        let reverted = Reverted { policy: "p".into(), rule: "r".into(), until, hold: s(60), why: String::new() };
         Reverts::from([(host.to_string(), vec![reverted])])
     }
 

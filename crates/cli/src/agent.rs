@@ -354,6 +354,10 @@ fn text(status: &Status, age: Time) -> String {
             ));
         }
     }
+    for of in &report.reverted {
+        let why = if of.why.is_empty() { String::new() } else { format!(" at {}", of.why) };
+        line(format!("guard: `{}` is reverted{why}; {} of {} left", of.rule, of.left, of.hold));
+    }
     report.notes.iter().for_each(|note| line(format!("note: {note}")));
     text
 }

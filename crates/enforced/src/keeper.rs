@@ -219,8 +219,13 @@ mod tests {
         let (folder, clock) = (tempfile::tempdir().expect("a folder"), Clock::begin());
         let state = folder.path().join("state");
         let (mut keeper, mut disk, _) = Keeper::begin(&state, "boot", clock).expect("there is none yet");
-        let of =
-            Reverted { policy: "p".into(), rule: "r".into(), until: Time::from_secs(60), hold: Time::from_secs(60) };
+        let of = Reverted {
+            policy: "p".into(),
+            rule: "r".into(),
+            until: Time::from_secs(60),
+            hold: Time::from_secs(60),
+            why: String::new(),
+        };
         let reverts = Reverts::from([("h1".to_string(), vec![of])]);
         let mut turn = |keeper: &mut Keeper| {
             keeper.keep_reverts(clock, reverts.clone());

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::settings::{effective, settings};
-use bus::{Bus, BusError, FctTimes, InForce, Report, Telemetry, Timetable};
+use bus::{Bus, BusError, FctTimes, InForce, Report, Telemetry, Timetable, Tripped};
 use congestion::Algorithm;
 use enforcer::{Record, Sent};
 use policy::{Agent, AgentRule, COUNT_MAX, CueError, Gate, Host, Identity, Prefix, PublicKeys, SEGMENTS_MIN};
@@ -183,6 +183,7 @@ impl Represented {
             of_epoch,
             counts: self.agent.counts(),
             in_force: in_force.collect(),
+            reverted: Tripped::of(self.agent.reverted(), now),
             telemetry: telemetry.collect(),
             notes: self.notes.clone(),
             ..Report::default()

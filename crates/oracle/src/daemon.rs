@@ -14,9 +14,11 @@ use crate::versions::{Versions, hash};
 use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
 use audit::Kind;
 use bus::files::secret_key;
-use bus::{BoardList, BusError, Clock, FileStore, Hub, Measurement, Notice, Reasons, Received, ReplyTo, Store, hello};
-use policy::{Decision, Epoch, NetworkView, Oracle, Policy, Progress, Question, VerdictReport};
-use serde_json::json;
+use bus::{
+    BoardList, BusError, Clock, FileStore, Hub, Measurement, Notice, Reasons, Received, ReplyTo, Store, Tripped, hello,
+};
+use policy::{Decision, Epoch, Mode, NetworkView, Oracle, Policy, Progress, Question, VerdictReport};
+use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 use units::Time;
@@ -142,7 +144,11 @@ impl Daemon {
         let mut oracle = Oracle::new(policy, key, history);
         oracle.pause(memory.paused().is_some());
         let lease = store.map(|store| Lease::new(store, config.number, period));
-        say(&format!("{}: T = {period}, agents at {}", oracle.policy().name, config.bus));
+        let observing = if oracle.policy().mode == Mode::Observe { "OBSERVE: it sends nothing; " } else { "" };
+        say(&format!("{}: {observing}T = {period}, agents at {}", oracle.policy().name, config.bus));
+        if oracle.policy().objective.is_none() {
+            say("the policy has no objective, so there is no verdict and no rollback for harm");
+        }
         if memory.policy() != config.text {
             let applied =
                 versions.current().map(|version| format!(" ({}, by {} at {})", version.file, version.by, version.at));
@@ -617,8 +623,11 @@ impl Daemon {
             // they are reported anew: a full disk is to stop no Oracle
             let _ = self.versions.store();
         }
-        for (host, reverted) in self.gathered.take_reverted() {
-            self.record(&Event::Noted { kind: Kind::Guard, body: json!({ "host": host, "reverted": reverted }) })?;
+        for (host, (reverted, tripped)) in self.gathered.take_reverted() {
+            let rule = |of: &Tripped| json!({ "rule": of.rule, "why": of.why, "hold": of.hold.to_string() });
+            let rules: Vec<Value> = tripped.iter().map(rule).collect();
+            let body = json!({ "host": host, "reverted": reverted, "rules": rules });
+            self.record(&Event::Noted { kind: Kind::Guard, body })?;
         }
         Ok(())
     }
@@ -770,6 +779,7 @@ impl Daemon {
             leads: self.term.is_some(),
             audit_lost: self.audit_lost,
             verdict: verdict_line(&self.oracle.verdict()),
+            next_s: self.term.is_some().then(|| self.next.saturating_sub(self.clock.now()).as_secs_f64()),
             ..self.watch.overview(self.clock.now(), asked)
         }
         .explained(policy)

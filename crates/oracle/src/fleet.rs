@@ -1,6 +1,6 @@
 //! What agents report of themselves, for operators: nothing is decided by it.
 
-use bus::Report;
+use bus::{Report, Tripped};
 use policy::{AgentCounts, Policy};
 use std::collections::BTreeMap;
 use units::Time;
@@ -16,7 +16,7 @@ pub struct Agents {
 }
 
 /// An agent, by its last report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// When the report came.
     pub at: Time,
@@ -32,6 +32,8 @@ pub struct Seen {
     pub differing: usize,
     /// What it could not set, or not as asked.
     pub notes: usize,
+    /// What its guards have reverted.
+    pub reverted: Vec<Tripped>,
 }
 
 impl Agents {
@@ -52,11 +54,13 @@ impl Agents {
             in_force: self.bits(report),
             differing: settings.filter(|setting| setting.differing > 0).count(),
             notes: report.notes.len(),
+            reverted: report.reverted.clone(),
         };
+        let reverted = seen.counts.reverted;
         let before = self.hosts.insert(report.host.name.clone(), seen);
         // an agent that was restarted counts from 0
-        let known = before.map_or(0, |before| before.counts.reverted);
-        let more = seen.counts.reverted.checked_sub(known).unwrap_or(seen.counts.reverted);
+        let known = before.as_ref().map_or(0, |before| before.counts.reverted);
+        let more = reverted.checked_sub(known).unwrap_or(reverted);
         // the first report tells what happened before this Oracle began
         if before.is_some() {
             self.guard_trips = self.guard_trips.saturating_add(more);

@@ -10,7 +10,7 @@ use crate::robust::{
     Outliers, Part, arms, connections, cut_hosts, cut_links, is_own, known_epoch, liars, percentiles, retransmit_rate,
 };
 use crate::transfers::Sent;
-use bus::{Peer, Report, Telemetry};
+use bus::{Peer, Report, Telemetry, Tripped};
 use policy::{ArmObservation, End, FlowGroup, Host, Link, NetworkView, Policy, Question};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,8 +40,8 @@ pub struct Gathered {
     sent: Sent,
     intake: Intake,
     outliers: Outliers,
-    /// Hosts whose guards have reverted rules since the last call, and how often.
-    reverted: BTreeMap<String, u64>,
+    /// Hosts whose guards have reverted rules since the last call, how often, and what they hold reverted.
+    reverted: BTreeMap<String, (u64, Vec<Tripped>)>,
     /// What agents say of themselves.
     agents: Agents,
 }
@@ -169,12 +169,13 @@ impl Gathered {
 
     /// Keeps a host's report in place of its last one.
     fn keep(&mut self, now: Time, report: Report) {
-        let Report { host, mut links, epoch, counts, .. } = report;
+        let Report { host, mut links, epoch, counts, reverted: tripped, .. } = report;
         let reverted = counts.reverted;
         // a restarted agent counts from 0
         let was = self.hosts.get(&host.name).map_or(reverted, |heard| heard.reverted);
         if reverted > was {
-            *self.reverted.entry(host.name.clone()).or_default() += reverted - was;
+            let (times, rules) = self.reverted.entry(host.name.clone()).or_default();
+            (*times, *rules) = (*times + reverted - was, tripped);
         }
         let said = links.len();
         links.retain(|link| is_own(&host, link));
@@ -212,8 +213,8 @@ impl Gathered {
         self.periods.drain(..over).map(arms_of).collect()
     }
 
-    /// Hosts whose guards have reverted rules since the last call, and how often.
-    pub fn take_reverted(&mut self) -> BTreeMap<String, u64> {
+    /// Hosts whose guards have reverted rules since the last call, how often, and what they hold reverted.
+    pub fn take_reverted(&mut self) -> BTreeMap<String, (u64, Vec<Tripped>)> {
         std::mem::take(&mut self.reverted)
     }
 

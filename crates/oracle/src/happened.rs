@@ -1,7 +1,8 @@
 //! What has happened lately, for a dashboard's timeline: bounded, and lost with the process. The audit log has all of it.
 
 use crate::board::{EventLine, Span};
-use crate::overview::clipped;
+use crate::log::reverted_words;
+use crate::overview::{clipped, treated_words};
 use crate::watch::{PeriodEnd, kept_back, why};
 use audit::Kind;
 use policy::{Mode, RuleReport};
@@ -25,8 +26,8 @@ pub struct Happened {
     /// Those that go on, in the order of the policy.
     open: Vec<Span>,
     events: VecDeque<EventLine>,
-    /// Of the decision before: hosts that it treated, and whether the rollout was over.
-    before: Option<(usize, bool)>,
+    /// Of the decision before: hosts that it treated, in words, and whether the rollout was over.
+    before: (String, bool),
 }
 
 impl Happened {
@@ -51,14 +52,15 @@ impl Happened {
             }
             self.over.push_back(span);
         }
-        let now = (ended.decision.treated, ended.verdict.roll_back);
-        let before = self.before.replace(now).unwrap_or((usize::MAX, false));
+        let is_paused = ended.sent == 0 && !ended.decision.to_send().is_empty();
+        let treated = treated_words((ended.decision.treated, ended.decision.hosts), is_enforced, is_paused);
+        let now = (treated, ended.verdict.roll_back);
+        let before = std::mem::replace(&mut self.before, now.clone());
         if now.1 && !before.1 {
             self.add(ended.unix_s, "rollout", &format!("the rollout is over: {}", ended.verdict.reason));
         }
         if now.0 != before.0 {
-            let words = format!("{} of {} hosts are treated", now.0, ended.decision.hosts);
-            self.add(ended.unix_s, "rollout", &words);
+            self.add(ended.unix_s, "rollout", &now.0);
         }
     }
 
@@ -72,10 +74,7 @@ impl Happened {
             Kind::Pause if text("until").is_empty() => ("operator", format!("paused{by}, until it is resumed")),
             Kind::Pause => ("operator", format!("paused{by}, until {}", text("until"))),
             Kind::Resume => ("operator", format!("resumed{by}: {}", text("how"))),
-            Kind::Guard => {
-                let (host, times) = (text("host"), body["reverted"].as_u64().unwrap_or(1));
-                ("guard", format!("a guard on {host} has reverted {times} rule{}", if times == 1 { "" } else { "s" }))
-            }
+            Kind::Guard => ("guard", reverted_words(&format!("a guard on {}", text("host")), body)),
             Kind::Refused => ("operator", format!("refused{by}: {}{}", text("why"), text("about"))),
             Kind::Enrolled | Kind::Revoked => ("fleet", format!("{}: {}", text("what"), text("about"))),
             // decisions and CUEs are spans; of its own log the Oracle speaks elsewhere

@@ -36,7 +36,10 @@ pub use gather::{Gathered, HOST_LINKS_MAX, HOSTS_MAX, Intake};
 pub use lease::{Lease, LeaseError, Shared, Standing};
 pub use links::{COLLECTORS_MAX, FORGET_PERIODS, Links, MeasurementIntake, PAIRS_MAX, SWITCH_LINKS_MAX};
 pub use memory::Pause;
-pub use overview::{DecisionLine, HostLine, LinkLine, Overview, QuantityLine, RuleLine, VerdictLine};
+pub use overview::{
+    DecisionLine, HostLine, LinkLine, Overview, QuantityLine, RevertedLine, RuleLine, VerdictLine, treated_words,
+    verdict_words,
+};
 pub use record::{AuditLog, now};
 pub use robust::{Outlier, Outliers};
 pub use status::{Refused, Status};

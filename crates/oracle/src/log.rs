@@ -9,6 +9,7 @@ mod changes;
 mod line;
 mod observed;
 
+pub(crate) use changes::reverted_words;
 pub use changes::{Change, Changes, Tone};
 pub use line::{ConstraintLine, CueLine, DecisionLine, HostsLine, RuleLine, VerdictLine};
 pub use observed::{Observed, ObservedRule, Withheld};

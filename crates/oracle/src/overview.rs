@@ -34,6 +34,8 @@ pub struct Overview {
     pub leads: bool,
     /// Its period, in seconds.
     pub period_s: f64,
+    /// In how many seconds the next decision is due; `None`: this Oracle does not decide.
+    pub next_s: Option<f64>,
     /// The epoch of the last decision.
     pub epoch: u64,
     /// When that was, in seconds since the Unix epoch.
@@ -88,6 +90,10 @@ pub struct RuleLine {
     pub matched: usize,
     /// Hosts to which a CUE goes.
     pub on: usize,
+    /// Hosts on which it is in force, and on which a guard has reverted it, by their last reports.
+    pub in_force: usize,
+    /// See `in_force`.
+    pub reverted: usize,
     /// Why it is off whatever its condition says.
     pub withheld: Option<String>,
     /// What its condition was made of, or why no host gets it although it holds.
@@ -192,12 +198,29 @@ pub struct HostLine {
     pub epoch: Option<u64>,
     /// Reverts by guards since its agent began.
     pub guard_trips: u64,
+    /// What guards hold reverted, by its last report.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reverted: Vec<RevertedLine>,
     /// Settings that some connections do not have.
     pub differing: usize,
     /// Notes of its agent.
     pub notes: usize,
     /// How long before the decision its last report came, in seconds.
     pub heard_s: f64,
+}
+
+/// A rule that a guard has reverted on a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RevertedLine {
+    /// The rule's name.
+    pub rule: String,
+    /// What the guard saw; empty if its agent was restarted since.
+    pub why: String,
+    /// How long it stays so from the decision on, seconds, and how long in all.
+    pub left_s: f64,
+    /// See `left_s`.
+    pub hold_s: f64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -259,6 +282,23 @@ impl Overview {
         }
         self
     }
+}
+
+/// How many of so many hosts are treated, for people. Where nothing is sent nobody is, however many would be.
+pub fn treated_words((treated, hosts): (usize, usize), is_enforced: bool, is_paused: bool) -> String {
+    match (is_enforced, is_paused) {
+        (true, false) => format!("{treated} of {hosts} hosts treated"),
+        (true, true) => format!("{treated} of {hosts} hosts would be treated (paused; nothing is sent)"),
+        (false, _) => format!("{treated} of {hosts} hosts would be treated (observing; nothing is sent)"),
+    }
+}
+
+/// A verdict for people, or why there is none.
+pub fn verdict_words(judgement: &str, reason: &str) -> String {
+    if judgement == policy::Judgement::NotJudged.as_str() {
+        return format!("no verdict: {reason}");
+    }
+    format!("verdict: {judgement}: {reason}")
 }
 
 /// The beginning of a text, of at most so many bytes, in whole characters.

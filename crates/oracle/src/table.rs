@@ -54,7 +54,7 @@ static HOLDS: Metric = Metric::gauge(
 static VERDICT: Metric = Metric::gauge(
     "opentcp_oracle_verdict",
     Unit::Count,
-    "The verdict: 1 for the state that it is in (helping, hurting, unclear), 0 for the others.",
+    "The verdict: 1 for the state that it is in (helping, hurting, unclear, none without an objective), 0 for the others.",
 )
 .by(&["state"]);
 static ROLLED_BACK: Metric =
@@ -217,7 +217,7 @@ impl Watch {
         for (name, holds) in &last.constraints {
             page.set(&HOLDS, &[name], holds.map_or(f64::NAN, flag));
         }
-        for state in ["helping", "hurting", "unclear"] {
+        for state in ["helping", "hurting", "unclear", "none"] {
             page.set(&VERDICT, &[state], flag(last.verdict.judgement == state));
         }
         page.set(&ROLLED_BACK, &[], flag(last.verdict.roll_back));

@@ -4,11 +4,12 @@ use crate::board::{Board, part};
 use crate::gather::Gathered;
 use crate::happened::Happened;
 use crate::overview::{
-    DECISIONS_MAX, DecisionLine, HostLine, LINKS_MAX, LinkLine, Overview, QuantityLine, RuleLine, VerdictLine, clipped,
+    DECISIONS_MAX, DecisionLine, HostLine, LINKS_MAX, LinkLine, Overview, QuantityLine, RevertedLine, RuleLine,
+    VerdictLine, clipped,
 };
 use crate::status::Status;
-use bus::BoardList;
-use policy::{Decision, Host, Link, Mode, NetworkView, RuleReport, VerdictReport};
+use bus::{BoardList, Tripped};
+use policy::{Decision, Host, LINKS_ADVICE, Link, Mode, NetworkView, RuleReport, Turn, Variable, VerdictReport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::Time;
 
@@ -129,7 +130,7 @@ impl Watch {
             rejected,
             differing,
             refused: self.status.refusals().map(|(reason, count)| (reason.to_string(), count)).collect(),
-            rules: decision.rules.iter().map(rule_line).collect(),
+            rules: decision.rules.iter().enumerate().map(|(i, rule)| self.rule_line(i, rule)).collect(),
             constraints: decision.constraints.iter().map(|one| (clipped(&one.name, 64), one.holds)).collect(),
             verdict: verdict_line(verdict),
             ..Overview::default()
@@ -170,6 +171,23 @@ impl Watch {
     /// Takes something that happened, as the audit log has it, at `unix_s`.
     pub fn noted(&mut self, unix_s: f64, kind: audit::Kind, body: &serde_json::Value) {
         self.happened.noted(unix_s, kind, body);
+    }
+
+    /// The policy's rule `i`, on the hosts as they are.
+    fn rule_line(&self, i: usize, rule: &RuleReport) -> RuleLine {
+        let name = clipped(&rule.name, 64);
+        let is_in_force = |host: &&HostLine| i < u64::BITS as usize && host.in_force >> i & 1 == 1;
+        let is_reverted = |host: &&HostLine| host.reverted.iter().any(|of| of.rule == name);
+        RuleLine {
+            matched: rule.hosts.matched,
+            on: rule.hosts.addressed,
+            in_force: self.hosts.iter().filter(is_in_force).count(),
+            reverted: self.hosts.iter().filter(is_reverted).count(),
+            withheld: rule.withheld.as_ref().map(|why| clipped(why, 160)),
+            why: clipped(&kept_back(rule).or_else(|| not_known(rule)).unwrap_or_else(|| why(rule)), 240),
+            name,
+            ..RuleLine::default()
+        }
     }
 
     fn hosts(&self, asked: HostsAsked<'_>) -> (Vec<HostLine>, usize) {
@@ -251,7 +269,14 @@ fn link_line(link: &Link, is_host: &BTreeSet<&str>) -> LinkLine {
 }
 
 fn host_line(host: &Host, ended: &PeriodEnd<'_>, link: Option<&(f64, &str)>) -> HostLine {
-    let seen = ended.gathered.agents().of(&host.name).copied().unwrap_or_default();
+    let seen = ended.gathered.agents().of(&host.name).cloned().unwrap_or_default();
+    let heard = ended.now.saturating_sub(seen.at);
+    let reverted = |of: &Tripped| RevertedLine {
+        rule: clipped(&of.rule, 64),
+        why: clipped(&of.why, 160),
+        left_s: of.left.saturating_sub(heard).as_secs_f64(),
+        hold_s: of.hold.as_secs_f64(),
+    };
     HostLine {
         name: clipped(&host.name, 64),
         rack: clipped(&host.rack, 32),
@@ -266,20 +291,10 @@ fn host_line(host: &Host, ended: &PeriodEnd<'_>, link: Option<&(f64, &str)>) -> 
         leaf: link.map_or(String::new(), |(_, far)| clipped(far, 64)),
         epoch: seen.epoch,
         guard_trips: seen.counts.reverted,
+        reverted: seen.reverted.iter().filter(|of| of.left > heard).map(reverted).collect(),
         differing: seen.differing,
         notes: seen.notes,
-        heard_s: ended.now.saturating_sub(seen.at).as_secs_f64(),
-    }
-}
-
-fn rule_line(rule: &RuleReport) -> RuleLine {
-    RuleLine {
-        name: clipped(&rule.name, 64),
-        matched: rule.hosts.matched,
-        on: rule.hosts.addressed,
-        withheld: rule.withheld.as_ref().map(|why| clipped(why, 160)),
-        why: clipped(&kept_back(rule).unwrap_or_else(|| why(rule)), 160),
-        ..RuleLine::default()
+        heard_s: heard.as_secs_f64(),
     }
 }
 
@@ -314,6 +329,18 @@ pub(crate) fn kept_back(rule: &RuleReport) -> Option<String> {
     ];
     let words: Vec<String> = reasons.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
     (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// What a rule for which no host is on would have to know, and who would say it.
+fn not_known(rule: &RuleReport) -> Option<String> {
+    let is_unknown = rule.turn == Some(Turn::Unknown) || rule.hosts.unknown > 0;
+    if !is_unknown || rule.hosts.addressed > 0 {
+        return None;
+    }
+    let missing = rule.seen.iter().find(|seen| seen.least.is_none())?;
+    let advice = Variable::named(&missing.what).and_then(Variable::advice);
+    let advice = advice.or_else(|| missing.what.contains("link").then_some(LINKS_ADVICE));
+    Some(format!("{} is not known{}", missing.what, advice.map_or(String::new(), |advice| format!(": {advice}"))))
 }
 
 /// What a rule's condition was made of.

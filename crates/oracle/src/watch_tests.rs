@@ -109,6 +109,68 @@ fn an_operator_sees_what_was_decided_and_on_whom() {
 }
 
 #[test]
+fn a_rule_is_counted_where_it_is_in_force_and_where_a_guard_has_reverted_it() {
+    let in_force = vec![InForce { rule: "always".into(), ..InForce::default() }];
+    let tripped = Tripped {
+        rule: "always".into(),
+        why: "host.drop_rate = 0.042".into(),
+        left: Time::from_secs(15),
+        hold: Time::from_secs(20),
+    };
+    let reports = [
+        Report { in_force: in_force.clone(), ..report("h1", 0, 0) },
+        Report { reverted: vec![tripped.clone()], in_force: Vec::new(), ..report("h2", 1, 0) },
+        // a second ago, when it had half a second left
+        Report {
+            reverted: vec![Tripped { left: Time::from_ms(500), ..tripped }],
+            in_force: Vec::new(),
+            ..report("h3", 1, 0)
+        },
+    ];
+    let watch = seen(vec![host("h1"), host("h2"), host("h3")], vec![link("s1 a out", "h1", Some(0.2))], &reports);
+    let overview = watch.overview(Time::from_secs(75), HostsAsked { sort: "name", ..HostsAsked::default() });
+    let rule = &overview.rules[0];
+    assert_eq!((rule.on, rule.in_force, rule.reverted), (3, 1, 1));
+    let [none, reverted, over] = [0, 1, 2].map(|host: usize| &overview.host_lines[host].reverted[..]);
+    assert!(none.is_empty() && over.is_empty());
+    // a second of it had passed by the decision
+    let right =
+        RevertedLine { rule: "always".into(), why: "host.drop_rate = 0.042".into(), left_s: 14.0, hold_s: 20.0 };
+    assert_eq!(reverted, [right]);
+}
+
+#[test]
+fn a_rule_that_is_off_for_want_of_knowledge_says_what_is_missing_and_who_would_say_it() {
+    let rule = RuleReport {
+        name: "calm".into(),
+        rank: 0,
+        turn: Some(Turn::Unknown),
+        values: vec!["network.max_link_utilization = unknown".into()],
+        seen: vec![
+            policy::Seen::named("network.live_flows", Some((1.0, 2.0))),
+            policy::Seen::named("network.max_link_utilization", None),
+        ],
+        withheld: None,
+        srtt_p99: None,
+        hosts: policy::HostCounts { matched: 2, unknown: 2, ..policy::HostCounts::default() },
+        lacking: Vec::new(),
+    };
+    let why = Watch::default().rule_line(0, &rule).why;
+    assert!(why.starts_with("network.max_link_utilization is not known: no link is measured"), "{why}");
+    assert!(why.contains("--link INTERFACE=RATE") && why.contains("`opentcp collect`"), "{why}");
+}
+
+#[test]
+fn what_is_not_sent_treats_nobody() {
+    let words = |is_enforced, is_paused| crate::overview::treated_words((1, 2), is_enforced, is_paused);
+    assert_eq!(words(true, false), "1 of 2 hosts treated");
+    assert_eq!(words(false, false), "1 of 2 hosts would be treated (observing; nothing is sent)");
+    assert_eq!(words(true, true), "1 of 2 hosts would be treated (paused; nothing is sent)");
+    let verdict = crate::overview::verdict_words("none", "the policy has no objective");
+    assert_eq!(verdict, "no verdict: the policy has no objective");
+}
+
+#[test]
 fn an_oracles_metrics_are_all_in_the_table() {
     let text = Arc::new(small().page()).text();
     let without: Vec<&str> = crate::METRICS
@@ -122,7 +184,8 @@ fn an_oracles_metrics_are_all_in_the_table() {
         ["opentcp_oracle_verdict_change", "opentcp_oracle_verdict_change_low", "opentcp_oracle_verdict_change_high"]
     );
     let lines = [
-        "opentcp_oracle_verdict{state=\"unclear\"} 1.0",
+        "opentcp_oracle_verdict{state=\"none\"} 1.0",
+        "opentcp_oracle_verdict{state=\"unclear\"} 0.0",
         "opentcp_oracle_verdict{state=\"hurting\"} 0.0",
         "opentcp_oracle_links{class=\"switch\"} 2.0",
         "opentcp_oracle_links_unknown{class=\"switch\"} 1.0",
@@ -230,7 +293,7 @@ fn what_became_of_rules_is_kept_as_spans_and_the_rest_as_events_both_bounded() {
     let body = serde_json::json!({ "by": "alice (uid 0)", "policy": "p", "until": null });
     watch.noted(200.0, audit::Kind::Pause, &body);
     let events = watch.board(BoardList::Events, 0).events;
-    assert_eq!(events[0].words, "1 of 1 hosts are treated");
+    assert_eq!(events[0].words, "1 of 1 hosts treated");
     assert_eq!(
         (events[1].kind.as_str(), events[1].words.as_str()),
         ("operator", "paused by alice (uid 0), until it is resumed")

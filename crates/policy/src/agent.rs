@@ -52,6 +52,8 @@ pub struct Reverted {
     pub until: Time,
     /// How long in all.
     pub hold: Time,
+    /// What its guard saw: `host.drop_rate = 0.042`. Empty if an earlier agent has reverted it.
+    pub why: String,
 }
 
 /// What is to be set, in order: of two that set the same of a session, the first counts.
@@ -207,6 +209,7 @@ impl Agent {
                     rule: held.cue.rule.clone(),
                     until: now.saturating_add(hold),
                     hold,
+                    why: guard.explained(&inputs).join(", "),
                 });
             }
         }

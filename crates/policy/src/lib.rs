@@ -64,7 +64,7 @@ pub use sign::{
 };
 pub use switch::Turn;
 pub use unit::Unit;
-pub use variable::{Scope, Variable};
+pub use variable::{LINKS_ADVICE, Scope, Variable};
 pub use verdict::{ArmObservation, FLOWS_MIN, Judgement, PeriodObservation, QuantityReport, Verdict, VerdictReport};
 pub use view::*;
 pub use wire::WireError;

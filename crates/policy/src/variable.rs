@@ -74,6 +74,21 @@ impl Variable {
         self.name.split_once('.').map_or(self.name, |(_, field)| field)
     }
 
+    /// Who would say it, where it is not known.
+    pub fn advice(&self) -> Option<&'static str> {
+        let name = self.name;
+        let any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        Some(match () {
+            () if name.starts_with("link.") || name.contains("_link_") => LINKS_ADVICE,
+            () if any(&["port_", "every_hop"]) => "run `opentcp collect` on the switches",
+            () if any(&["rack_"]) => "name racks to agents by --rack and --remote-rack, or run `opentcp collect`",
+            () if any(&["fct_"]) => "no connection has ended in the period",
+            () if any(&["drop_rate", "retransmit_rate"]) => "fewer than 1000 segments were sent",
+            () if name.starts_with("host.") || name.starts_with("network.") => "no agent has reported it yet",
+            () => return None,
+        })
+    }
+
     /// All variables, sorted by scope.
     pub fn all() -> &'static [Variable] {
         VARIABLES
@@ -96,6 +111,10 @@ impl PartialEq for Variable {
         self.name == other.name
     }
 }
+
+/// Who measures links.
+pub const LINKS_ADVICE: &str =
+    "no link is measured: name one to an agent by --link INTERFACE=RATE, or run `opentcp collect`";
 
 const fn variable(name: &'static str, unit: Unit, read: Read, doc: &'static str) -> Variable {
     Variable { name, unit, doc, at_agent: false, read }

@@ -162,6 +162,8 @@ pub enum Judgement {
     Hurting,
     /// The interval holds no difference, or is not there yet.
     Unclear,
+    /// There is no objective by which two sides can be compared.
+    NotJudged,
 }
 
 impl Judgement {
@@ -171,6 +173,7 @@ impl Judgement {
             Judgement::Helping => "helping",
             Judgement::Hurting => "hurting",
             Judgement::Unclear => "unclear",
+            Judgement::NotJudged => "none",
         }
     }
 }
@@ -283,7 +286,7 @@ impl Verdict {
         let judgement = match objective {
             Some(_) if self.rolled_back => Judgement::Hurting,
             Some(of) => of.judgement,
-            None => Judgement::Unclear,
+            None => Judgement::NotJudged,
         };
         let reason = if self.rolled_back {
             let worse = (libm::exp(self.bound) - 1.0) * 100.0;

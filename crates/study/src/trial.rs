@@ -225,7 +225,7 @@ fn answer(verdict: &VerdictReport) -> &'static str {
         Judgement::Helping => "helps",
         Judgement::Hurting => "hurts",
         Judgement::Unclear if verdict.is_bounded() => "no difference",
-        Judgement::Unclear => "cannot say",
+        Judgement::Unclear | Judgement::NotJudged => "cannot say",
     }
 }
 

@@ -75,6 +75,18 @@ fn config(folder: &Path) -> Config {
     }
 }
 
+#[test]
+fn a_link_that_names_no_interface_is_refused_with_those_that_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |interface: &str| {
+        check(&Config { links: vec![(interface.to_string(), Rate::from_bps(1_000_000_000))], ..config(folder.path()) })
+    };
+    with("lo").unwrap();
+    let error = with("eht0").unwrap_err().to_string();
+    assert!(error.contains("--link eht0: there is no such interface here; there are"), "{error}");
+    assert!(error.contains("lo"), "{error}");
+}
+
 impl Alone {
     fn new() -> Alone {
         let folder = tempfile::tempdir().unwrap();

@@ -386,7 +386,12 @@ fn rule_words(rule: &RuleChange, text: &mut String) {
     } else {
         line(hosts(&rule.get, "hosts would get it", "32"));
         line(hosts(&rule.lose, "hosts would lose it", "33"));
-        line(hosts(&rule.keep, "hosts have it and keep it", "0"));
+        let keep = if rule.settings.is_empty() {
+            "hosts have it and keep it"
+        } else {
+            "hosts have it and would get the new values"
+        };
+        line(hosts(&rule.keep, keep, "0"));
     }
     if let Some(why) = &rule.withheld {
         line(painted("33", format!("would be withheld now: {why}")));

@@ -1,6 +1,6 @@
 //! A frame of `opentcp top`.
 
-use oracle::{HostLine, LinkLine, Overview, QuantityLine};
+use oracle::{HostLine, LinkLine, Overview, QuantityLine, VerdictLine, verdict_words};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -114,9 +114,10 @@ impl Screen {
         };
         let refused = overview.refused.iter().map(|(_, count)| count).fold(0, |all: u64, one| all.saturating_add(*one));
         let mut second = vec![Span::raw(format!(
-            "hosts {} ({} on bus)  treated {}  control {}",
+            "hosts {} ({} on bus)  {} {}  control {}",
             overview.hosts,
             overview.agents,
+            if overview.is_enforcing() && !self.paused { "treated" } else { "would be treated" },
             overview.treated,
             overview.hosts.saturating_sub(overview.treated)
         ))];
@@ -128,8 +129,8 @@ impl Screen {
             overview.constraints.iter().filter(|(_, holds)| *holds == Some(false)).map(|(name, _)| &**name).collect();
         let third = trouble.unwrap_or_else(|| {
             if broken.is_empty() {
-                let judgement = self.span(overview.verdict.judgement.clone(), tone_of(&overview.verdict.judgement));
-                Line::from(vec![Span::raw("verdict "), judgement, Span::raw(format!(": {}", overview.verdict.reason))])
+                let VerdictLine { judgement, reason, .. } = &overview.verdict;
+                Line::from(self.span(verdict_words(judgement, reason), tone_of(judgement)))
             } else {
                 Line::from(self.span(format!("does not hold: {}", broken.join(", ")), Tone::Bad))
             }

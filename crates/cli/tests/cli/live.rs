@@ -21,7 +21,7 @@ fn a_policy_is_compared_applied_and_returned_from_and_the_log_says_who_did_it() 
         "rule `r` is changed",
         "initial_cwnd: 20 → 30",
         "ecn: not set → true",
-        "2 hosts have it and keep it: h0, h1",
+        "2 hosts have it and would get the new values: h0, h1",
         "on 2 hosts",
     ] {
         // a host whose report comes late is not counted for a decision
@@ -296,7 +296,7 @@ fn reverted_rules_and_everything_else_are_in_the_history_of_a_killed_oracle() {
     assert!(fleet.gets(0, "initial_cwnd = 20"));
     fleet.revert(1, 3);
     let seen = || fleet.history(&["--kind", "guard"]).stdout;
-    assert!(eventually(|| seen().contains("its guards reverted a rule 3 times")), "{}", seen());
+    assert!(eventually(|| seen().contains("its guard has reverted a rule, 3 times")), "{}", seen());
     for _ in 0..5 {
         fleet.kill_oracle();
         fleet.start_oracle(&[]);

@@ -81,7 +81,8 @@ fn an_operator_applies_pauses_and_returns_over_the_servers() {
     std::fs::write(world.path("new.toml"), POLICY.replace("20", "30")).unwrap();
     let applied = ask(&["policy", "apply", "new.toml", "--yes"]);
     assert!(
-        applied.contains("initial_cwnd: 20 → 30") && applied.contains("1 hosts have it and keep it: h1"),
+        applied.contains("initial_cwnd: 20 → 30")
+            && applied.contains("1 hosts have it and would get the new values: h1"),
         "{applied}"
     );
     assert!(gets("30"), "{}", said());

@@ -5,7 +5,7 @@ import { byId, bytes, count, element, known, rate, seconds, setText, share } fro
 import { Grid } from "./grid.js";
 import { drawMap, makeMap } from "./map.js";
 import { drawEvents, drawFigures, drawGuards, drawHead, drawRules, drawVerdict, makePanels } from "./panels.js";
-import { HOST, LINK, follow, rulesOf, state } from "./state.js";
+import { HOST, LINK, follow, rulesOf, state, treatedWord } from "./state.js";
 import { drawTimeline, makeTimeline } from "./timeline.js";
 
 /** Between two looks at tables and series, milliseconds: nobody reads numbers that change faster. */
@@ -19,7 +19,7 @@ const alarming = (place) => (i) => (live(i)[place] > 0 ? "bad" : "quiet");
 const HOSTS = [
   { name: "host", width: "minmax(8rem, 2fr)", value: (i) => fixed(i)[0], text: (i) => fixed(i)[0] },
   { name: "rack", width: "minmax(5rem, 1fr)", value: (i) => fixed(i)[1], text: (i) => fixed(i)[1] || "–" },
-  { name: "arm", width: "5rem", value: of(HOST.treated), text: (i) => (live(i)[HOST.treated] ? "treated" : "control"), tone: (i) => (live(i)[HOST.treated] ? "treated" : "") },
+  { name: "arm", width: "5rem", value: of(HOST.treated), text: (i) => (live(i)[HOST.treated] ? treatedWord() : "control"), tone: (i) => (live(i)[HOST.treated] ? "treated" : "") },
   { name: "rules in force", width: "minmax(9rem, 2fr)", value: (i) => rules(i).join(" "), text: (i) => rules(i).join(", ") || "none", tone: (i) => (rules(i).length ? "" : "quiet") },
   { name: "without a policy", width: "8rem", value: (i) => fixed(i)[2], text: (i) => fixed(i)[2] || "–", hint: "the congestion control that its connections have without a policy" },
   { name: "flows", width: "4.5rem", number: true, value: of(HOST.flows), text: (i) => count(live(i)[HOST.flows]) },
@@ -93,7 +93,7 @@ function drawHost() {
     const words = is ? `✓ ${rule.name} in force${rule.set ? `: ${rule.set}` : ""}${rule.guard ? `; reverted if ${rule.guard}` : ""}` : `– ${rule.name} not in force`;
     list.append(element("li", is ? "" : "quiet", words));
   }
-  box.replaceChildren(element("h3", "", `${host} (${row[HOST.treated] ? "treated" : "control"})`), element("p", "quiet", facts), list);
+  box.replaceChildren(element("h3", "", `${host} (${row[HOST.treated] ? treatedWord() : "control"})`), element("p", "quiet", facts), list);
 }
 
 let listed = "";

@@ -1,7 +1,7 @@
 // The network: switches by tier, racks below them with a cell for each host, and a strip with a cell for each link of a switch.
 // Drawn on a canvas, of which an update touches only the cells whose colour is another; racks and switches are buttons above it.
 import { byId, colour, count, element, setText, share } from "./format.js";
-import { HOST, LINK, state } from "./state.js";
+import { HOST, LINK, state, treatedWord } from "./state.js";
 
 /** Upper bounds of the steps of colour; above the last one a link is hot. */
 export const STEPS = [0.1, 0.3, 0.5, 0.7, 0.9];
@@ -17,7 +17,7 @@ const BY = {
     tones: ["--u0", "--u1", "--u2", "--u3", "--u4", "--hot"], bounds: [0.0001, 0.0005, 0.001, 0.005, 0.01],
     step: (live) => stepOf(live[HOST.retransmits], BY.retransmits.bounds), words: (live) => share(live[HOST.retransmits]),
   },
-  arm: { tones: ["--c5", "--c0"], names: ["control", "treated"], step: (live) => live[HOST.treated], words: (live) => (live[HOST.treated] ? "treated" : "control") },
+  arm: { tones: ["--c5", "--c0"], names: ["control", "treated"], step: (live) => live[HOST.treated], words: (live) => (live[HOST.treated] ? treatedWord() : "control") },
   rules: {
     tones: ["--u0", "--u2", "--u3", "--u4"], names: ["no rule", "1 rule", "2 rules", "3 and more"],
     step: (live) => Math.min(3, ones(live[HOST.rules])), words: (live) => `${ones(live[HOST.rules])} rules`,
@@ -311,7 +311,7 @@ function at(x, y) {
 
 function hostWords(i) {
   const live = state.hosts.live[i], more = live[HOST.trips] ? `, guards reverted ${live[HOST.trips]} times` : "";
-  return `${state.hosts.fixed[i][0]}: ${live[HOST.treated] ? "treated" : "control"}, ${share(live[HOST.used])} used, ${share(live[HOST.retransmits])} retransmitted, ${ones(live[HOST.rules])} rules in force${more}`;
+  return `${state.hosts.fixed[i][0]}: ${live[HOST.treated] ? treatedWord() : "control"}, ${share(live[HOST.used])} used, ${share(live[HOST.retransmits])} retransmitted, ${ones(live[HOST.rules])} rules in force${more}`;
 }
 
 function boxWords(box) {
@@ -319,7 +319,7 @@ function boxWords(box) {
   const links = most(box.pairs.map(usedOf)), words = [];
   if (box.isRack) {
     const live = box.hosts.map((i) => state.hosts.live[i]).filter(Boolean), busiest = most(live.map((host) => host[HOST.used]));
-    words.push(`${count(live.length)} hosts, ${count(live.filter((host) => host[HOST.treated]).length)} treated`);
+    words.push(`${count(live.length)} hosts, ${count(live.filter((host) => host[HOST.treated]).length)} ${treatedWord()}`);
     words.push(`the busiest host’s link ${busiest < 0 ? "not known" : share(busiest)}`);
   }
   if (box.pairs.length) words.push(`the busiest of ${box.pairs.length} links to switches ${links < 0 ? "not known" : share(links)}`);

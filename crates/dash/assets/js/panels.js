@@ -1,6 +1,6 @@
 // Head, figures, comparison, constraints, guards, rules, events: few elements, whose texts change.
 import { byId, change, clock, count, element, epoch, seconds, setText } from "./format.js";
-import { HOST, isHeard, now, state } from "./state.js";
+import { HOST, isHeard, now, state, treatedWord } from "./state.js";
 
 const FIGURES = [
   ["hosts", (o) => o.hosts], ["treated", (o) => o.treated], ["control", (o) => o.hosts - o.treated], ["on the bus", (o) => o.agents],
@@ -21,7 +21,7 @@ export function makePanels() {
     box.append(element("dt", "", name), number);
     if (HINTS[name]) box.title = HINTS[name];
     byId("figures").append(box);
-    figures.push({ number, value, tone });
+    figures.push({ name, label: box.firstChild, number, value, tone });
   }
 }
 
@@ -55,7 +55,7 @@ export function drawHead() {
     setText(line.children[i], text);
     if (line.children[i].className !== name) line.children[i].className = name;
   });
-  const news = `${word}; comparison: ${o.verdict.judgement}`;
+  const news = `${word}; comparison: ${JUDGED[o.verdict.judgement] ?? o.verdict.judgement}`;
   if (said !== news) {
     // a screen reader hears of it once
     if (said) setText(byId("live"), news);
@@ -66,14 +66,15 @@ export function drawHead() {
 export function drawFigures() {
   const o = state.overview;
   if (!o) return;
-  for (const { number, value, tone } of figures) {
+  for (const { name, label, number, value, tone } of figures) {
+    if (name === "treated") setText(label, treatedWord());
     const n = value(o), name = tone && n > 0 ? tone : "";
     setText(number, count(n));
     if (number.className !== name) number.className = name;
   }
 }
 
-const JUDGED = { helping: "▲ helping", hurting: "▼ hurting", unclear: "● unclear" };
+const JUDGED = { helping: "▲ helping", hurting: "▼ hurting", unclear: "● unclear", none: "no verdict" };
 
 /** Rows of a table body, made and removed as needed; `fill(row, entry)` writes into them. */
 function rows(body, entries, make, fill) {

@@ -25,6 +25,9 @@ export const now = () => Date.now() / 1000 + state.ahead;
 /** Whether the server is there. */
 export const isHeard = () => state.connected && performance.now() - heard < SILENT;
 
+/** What treated hosts are: of an Oracle that sends nothing nobody is. */
+export const treatedWord = () => (state.overview?.mode === "enforce" && !state.overview.paused ? "treated" : "would be treated");
+
 /** How many rules of the first 64 are in force on a host. */
 export function rulesOf(bits, rules) {
   const names = [];

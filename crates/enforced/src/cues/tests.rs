@@ -159,7 +159,7 @@ fn what_a_guard_has_reverted_outlives_a_new_clock() {
     let mut cues = begin_on(hand.begin(), folder.path(), &key);
     let reverted = |until| {
         let (policy, rule, hold) = ("p".to_string(), "r".to_string(), Time::from_secs(60));
-        Reverted { policy, rule, until: Time::from_secs(until), hold }
+        Reverted { policy, rule, until: Time::from_secs(until), hold, why: String::new() }
     };
     cues.hosts[0].agent.remember([reverted(60)]);
     hand.set(Duration::from_secs(20));
@@ -415,6 +415,7 @@ fn one_that_takes_the_place_knows_the_epoch_and_the_longer_of_two_holds() {
         rule: rule.to_string(),
         until: Time::from_secs(until),
         hold: Time::from_secs(100),
+        why: String::new(),
     };
     let mut scene = Scene::new(&[("h", "10.0.0.0/8")]);
     scene.hear(&[Cue { epoch: 9, ..cue(cc("bbr")) }]);

@@ -134,6 +134,7 @@ fn until_an_epoch_is_on_disk_what_was_in_force_stays_without_what_has_ended() {
         rule: "long".into(),
         until: Time::from_secs(99),
         hold: Time::from_secs(99),
+        why: String::new(),
     };
     scene.host.agent.remember([reverted]);
     scene.host.settle(Time::from_secs(10), false);

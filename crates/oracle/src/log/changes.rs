@@ -1,6 +1,7 @@
 //! From lines of the audit log to what has changed, for people.
 
 use super::line::{CueLine, DecisionLine, RuleLine};
+use crate::overview::{treated_words, verdict_words};
 use audit::{Entry, Kind, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -119,9 +120,10 @@ impl Changes {
             let (kind, what) = (entry.kind.clone(), what.to_string());
             changes.push(Change { sequence: entry.sequence, time: entry.time, kind, what, words, tone });
         };
-        if before.map(|before| before.treated) != Some(line.treated) {
+        let is_same = |before: &DecisionLine| (before.treated, before.acts()) == (line.treated, line.acts());
+        if !before.is_some_and(is_same) {
             let was = before.map(|before| format!(" ({} before)", before.treated)).unwrap_or_default();
-            push(&line.policy, Tone::Plain, format!("{} of {} hosts treated{was}", line.treated, line.hosts));
+            push(&line.policy, Tone::Plain, format!("{}{was}", line.treated_words()));
         }
         for constraint in &line.constraints {
             let was = before.and_then(|before| before.constraints.iter().find(|one| one.name == constraint.name));
@@ -170,13 +172,18 @@ impl Changes {
                 "hurting" => Tone::Bad,
                 _ => Tone::Plain,
             };
-            push(&line.policy, tone, format!("verdict: {}: {}", line.verdict.judgement, line.verdict.reason));
+            push(&line.policy, tone, verdict_words(&line.verdict.judgement, &line.verdict.reason));
         }
         changes
     }
 }
 
 impl DecisionLine {
+    /// How many hosts are treated, or would be.
+    fn treated_words(&self) -> String {
+        treated_words((self.treated, self.hosts), self.mode == "enforce", self.paused)
+    }
+
     /// A whole decision in a line.
     fn words(&self) -> String {
         let rules = self.rules.iter().map(|rule| {
@@ -191,14 +198,7 @@ impl DecisionLine {
         });
         let rules: Vec<String> = rules.collect();
         let paused = if self.paused { ", paused" } else { "" };
-        format!(
-            "epoch {}, {}{paused}: {} of {} hosts treated; {}",
-            self.epoch,
-            self.mode,
-            self.treated,
-            self.hosts,
-            rules.join("; ")
-        )
+        format!("epoch {}, {}{paused}: {}; {}", self.epoch, self.mode, self.treated_words(), rules.join("; "))
     }
 }
 
@@ -256,6 +256,22 @@ impl RuleLine {
     }
 }
 
+/// What guards have reverted, of a line's body: rules, with the values that they saw and for how long, or of earlier versions how often.
+pub(crate) fn reverted_words(who: &str, body: &Value) -> String {
+    let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_string();
+    let one = |rule: &Value| {
+        let why = text(rule, "why");
+        let why = if why.is_empty() { why } else { format!(": {why}") };
+        format!("`{}` for {}{why}", text(rule, "rule"), text(rule, "hold"))
+    };
+    let rules: Vec<String> = body["rules"].as_array().into_iter().flatten().map(one).collect();
+    let times = body["reverted"].as_u64().unwrap_or(1);
+    if rules.is_empty() {
+        return format!("{who} has reverted a rule, {times} times");
+    }
+    format!("{who} has reverted {}", rules.join("; "))
+}
+
 /// A reason without its numbers: one that only counts on is no new one.
 pub(super) fn shape(reason: &str) -> String {
     let mut shape = String::new();
@@ -311,9 +327,7 @@ fn words(entry: &Entry) -> (String, Tone, String) {
             (text("policy"), Tone::Good, by(if text("how").is_empty() { "resumed".to_string() } else { text("how") }))
         }
         Some(Kind::Rollback) => (text("policy"), Tone::Bad, text("reason")),
-        Some(Kind::Guard) => {
-            (text("host"), Tone::Bad, format!("its guards reverted a rule {} times", text("reverted")))
-        }
+        Some(Kind::Guard) => (text("host"), Tone::Bad, reverted_words("its guard", &entry.body)),
         Some(Kind::Refused) if text("command").is_empty() => {
             ("fleet".to_string(), Tone::Notice, format!("refused: {}", text("about")))
         }

@@ -302,6 +302,7 @@ fn what_a_guard_has_reverted_stays_so_in_an_agent_that_begins_anew() {
     before.on_cue(s(0), &key().sign(&cue(1, 1, window(30)))).unwrap();
     assert!(before.on_measured(s(10), &host(100)));
     assert_eq!(before.reverted().len(), 2);
+    assert_eq!(before.reverted()[0].why, "host.drop_rate = 0.01");
     let mut anew = agent();
     anew.remember(before.reverted()[..1].iter().cloned());
     assert_eq!(anew.on_cue(s(20), &key().sign(&cue(2, 0, window(20)))), Ok(false), "still reverted");
@@ -320,6 +321,7 @@ fn reverted_rules_count_among_those_that_an_agent_keeps() {
         rule: format!("gone {i:03}"),
         until: s(100),
         hold: s(60),
+        why: String::new(),
     });
     agent.remember(rules);
     assert_eq!(agent.reverted().len(), policy::HELD_MAX);

@@ -199,7 +199,7 @@ fn an_objective_that_two_sides_cannot_differ_in_is_not_judged_by() {
         let mut random = Random(9);
         (0..PERIODS).for_each(|_| verdict.observe(&random.period(3.0)));
         let report = verdict.report();
-        assert_eq!((report.judgement, report.roll_back), (Judgement::Unclear, false));
+        assert_eq!((report.judgement, report.roll_back), (Judgement::NotJudged, false));
         assert_eq!(report.quantities[2].judgement, Judgement::Hurting);
         assert!(report.reason.contains("cannot be compared by") || report.reason.contains("can be compared by"));
     }
