@@ -48,7 +48,7 @@ pub struct Progress {
     /// Which rules are on, or held off, in the order of the policy; none if no rule is held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<RuleSwitches>,
-    /// Up to which place in the policy's order hosts are treated in that stage; `None` if nobody was.
+    /// Up to which place in the policy's order hosts are treated in that stage; `None` if nothing was sent yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_place: Option<u64>,
 }
@@ -94,7 +94,7 @@ impl History {
     fn restore(&mut self, Progress { lasted, ended, switches, last_place }: Progress) {
         let now = self.last_at.unwrap_or_default();
         (self.lasted_before, self.ended) = (lasted, ended);
-        self.boundary = Boundary { last: last_place, stage: lasted };
+        self.boundary = Boundary { last: last_place, stage: lasted, is_kept: last_place.is_some() };
         self.rules.resize_with(self.rules.len().max(switches.len()), RuleState::default);
         for (state, kept) in self.rules.iter_mut().zip(&switches) {
             state.network = kept.network.map_or_else(Switch::default, |on| Switch::kept(on, now));
@@ -119,7 +119,7 @@ impl History {
         if switches.iter().all(|switches| *switches == RuleSwitches::default()) {
             switches.clear();
         }
-        Progress { lasted, ended: self.ended.clone(), switches, last_place: self.boundary.last }
+        Progress { lasted, ended: self.ended.clone(), switches, last_place: self.boundary.kept() }
     }
 
     /// How long the rollout has lasted by the last decision.

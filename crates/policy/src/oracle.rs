@@ -59,7 +59,7 @@ impl Oracle {
         let (boundary, rollout) = (self.history.boundary, &policy.rollout);
         let is_same = self.policy.name == policy.name && self.policy.rollout == *rollout;
         let stage = rollout.stage(lasted).map(|stage| stage.after);
-        boundary.last.filter(|_| is_same && stage == Some(boundary.stage))
+        boundary.kept().filter(|_| is_same && stage == Some(boundary.stage))
     }
 
     /// Begins to decide for other Oracles, which have come so far with the rollout; the next epoch is the one after `epoch`. Which rules are
@@ -167,6 +167,7 @@ impl Oracle {
         let messages: Vec<_> = self.sent.iter().map(|cue| self.key.sign(cue)).collect();
         self.decided = true;
         self.acting.push_back((decision.epoch, !messages.is_empty()));
+        self.history.boundary.is_kept |= !messages.is_empty();
         if self.acting.len() > REMEMBERED {
             self.acting.pop_front();
         }

@@ -58,28 +58,38 @@ impl Population {
     }
 }
 
-/// The place up to which hosts are treated. It is found once for each stage of a rollout, and then stays: whoever goes, comes back or is
-/// new, only the names of policy and host decide on which side a host is.
+/// The place up to which hosts are treated. It is found among the hosts that are there when a stage of a rollout first sends something, and
+/// then stays: whoever goes, comes back or is new, only the names of policy and host decide on which side a host is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Boundary {
     /// `None`: no host is treated.
     pub last: Option<u64>,
     /// The stage for which it was found, by its `after`.
     pub stage: Time,
+    /// Something was sent to the hosts up to it; until then nobody changes sides if it moves.
+    pub is_kept: bool,
 }
 
 impl Boundary {
+    /// Where it stays.
+    pub(crate) fn kept(self) -> Option<u64> {
+        self.last.filter(|_| self.is_kept)
+    }
+
     /// Follows a rollout that has lasted so long. A larger share keeps the hosts of a smaller one; where a share of the
     /// hosts that are there is nobody, it waits for more.
     pub(crate) fn follow(&mut self, population: &Population, rollout: &Rollout, lasted: Time) {
         let Some(stage) = rollout.stage(lasted) else { return };
-        if self.last.is_some() && self.stage == stage.after {
+        if self.is_kept && self.stage == stage.after {
             return;
         }
-        let Some(asked) = population.last_place(stage.fraction) else { return };
+        let Some(asked) = population.last_place(stage.fraction) else {
+            self.last = self.kept();
+            return;
+        };
         let is_larger = rollout.stage(self.stage).is_some_and(|before| before.fraction <= stage.fraction);
-        let last = self.last.map(|last| if is_larger { last.max(asked) } else { last.min(asked) });
-        *self = Boundary { last: last.or(Some(asked)), stage: stage.after };
+        let last = self.kept().map(|last| if is_larger { last.max(asked) } else { last.min(asked) });
+        *self = Boundary { last: last.or(Some(asked)), stage: stage.after, ..*self };
     }
 }
 
@@ -249,6 +259,7 @@ mod tests {
         let mut population = Population::default();
         population.update("p", &BTreeMap::new(), &view);
         boundary.follow(&population, rollout, Time::from_secs(s));
+        boundary.is_kept = boundary.last.is_some();
         let is_treated = |name: &String| boundary.last.is_some_and(|last| place_of("p", name) <= last);
         (0..names.len()).filter(|host| is_treated(&names[*host])).collect()
     }
@@ -275,6 +286,20 @@ mod tests {
         // an outage of those that are treated, or of those that are not, of all but one, and of all
         for present in [&[2, 3][..], &[0, 1], &[3], &[], &[0, 2, 3], &[0, 1, 2, 3]] {
             assert_eq!(at(2, present), [0, 1], "{present:?}");
+        }
+    }
+
+    #[test]
+    fn before_anything_was_sent_the_share_is_that_of_the_hosts_that_are_there() {
+        let names = by_place((0..10).map(|i| format!("h{i}")));
+        let (half, mut boundary) = (rollout(&[(0, 0.5)]), Boundary::default());
+        for n in [3, 10, 1, 4] {
+            boundary.is_kept = false;
+            // those that come last in the order are there first
+            let present: Vec<usize> = (10 - n..10).collect();
+            let treated = treated(&mut boundary, &half, (0, &names, &present));
+            let here = treated.iter().filter(|host| present.contains(host)).count();
+            assert_eq!(here, if n == 1 { 0 } else { n.div_ceil(2) }, "of {n} hosts");
         }
     }
 

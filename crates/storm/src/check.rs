@@ -37,7 +37,8 @@ pub enum Invariant {
     Guard,
     /// A rollout that was rolled back stays so, whichever Oracle decides, unless all that knew forgot.
     Rollback,
-    /// Nobody is treated whom the rollout does not treat: no more hosts than its share, and no agent that a CUE does not name.
+    /// Nobody is treated whom the rollout does not treat: at first no more hosts than its share, then none that was left out, and no agent
+    /// that a CUE does not name.
     Share,
     /// What is kept has a limit: Oracles know no host that there is not, and the enforcer has no more flows than there are.
     Bounds,
@@ -90,6 +91,10 @@ pub struct Checks {
     rolled_back: Option<BTreeSet<usize>>,
     /// Since when the store knows.
     shared_at: Time,
+    /// Hosts that are treated, by what was sent first.
+    treated: Option<BTreeSet<usize>>,
+    /// A disk or the store may have forgotten: what is sent next need not be the first.
+    forgot: bool,
     /// The highest epoch that was sent since the store or an Oracle's disk forgot something.
     sent: u64,
     /// Until then two Oracles may decide: one that leads by a store that forgot its lease since, and one that leads by the store.
@@ -110,6 +115,8 @@ impl Checks {
             on: BTreeMap::new(),
             rolled_back: None,
             shared_at: Time::NEVER,
+            treated: None,
+            forgot: false,
             sent: 0,
             both_until: Time::ZERO,
             violations: Vec::new(),
@@ -286,18 +293,34 @@ impl Checks {
             self.violated(Invariant::Epoch, what);
         }
         self.sent = self.sent.max(sent.epoch);
-        let most = (sent.hosts as f64 * FRACTION).ceil() as usize;
-        let named = (0..hosts).filter(|host| sent.cues.iter().any(|cue| names(cue, &self.hosts[*host].0))).count();
-        let of_all = (hosts as f64 * FRACTION).ceil() as usize;
-        if sent.treated > most || (sent.hosts == hosts && named > of_all) {
-            let Sent { epoch, treated, hosts, .. } = sent;
-            self.violated(
-                Invariant::Share,
-                format!("epoch {epoch} treats {treated} of {hosts} hosts and names {named}"),
-            );
-        }
+        self.follow_share(sent);
         self.follow_rollback(sent, has_store);
         self.follow_holds(sent);
+    }
+
+    /// What is sent first treats no more hosts than the share, and whom it leaves out is never treated.
+    fn follow_share(&mut self, sent: &Sent) {
+        let is_named = |host: &usize| sent.cues.iter().any(|cue| names(cue, &self.hosts[*host].0));
+        let named: BTreeSet<usize> = (0..self.hosts.len()).filter(is_named).collect();
+        if named.is_empty() {
+            return;
+        }
+        let Sent { epoch, treated, hosts, .. } = sent;
+        let found = match &self.treated {
+            None if !self.forgot && *treated > (*hosts as f64 * FRACTION).ceil() as usize => {
+                Some(format!("epoch {epoch} treats {treated} of {hosts} hosts"))
+            }
+            Some(before) if !named.is_subset(before) => Some(format!("epoch {epoch} treats {named:?}, not {before:?}")),
+            _ => None,
+        };
+        // a CUE that names hosts says nothing of the others
+        let is_of_all = sent.cues.iter().any(|cue| matches!(cue.scope.hosts, Addressees::UpTo(_)));
+        if self.treated.is_none() && is_of_all {
+            self.treated = Some(named);
+        }
+        if let Some(found) = found {
+            self.violated(Invariant::Share, found);
+        }
     }
 
     fn follow_rollback(&mut self, sent: &Sent, has_store: bool) {
@@ -347,6 +370,7 @@ impl Checks {
     pub fn forget(&mut self, who: usize) {
         self.on.clear();
         self.sent = 0;
+        (self.treated, self.forgot) = (None, true);
         if let Some(known) = &mut self.rolled_back {
             known.remove(&who);
         }

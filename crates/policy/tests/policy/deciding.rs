@@ -2,7 +2,9 @@
 
 use crate::common::{GOOD, KNOWN, parse};
 use policy::Turn::{FlapLimited, Off, On};
-use policy::{Addressees, Decision, History, Host, Link, NetworkView, Policy, Turn, decide};
+use policy::{
+    Addressees, Decision, History, Host, Link, NetworkView, Oracle, OracleKey, Policy, Progress, Turn, decide,
+};
 use std::collections::BTreeMap;
 use units::{Bytes, Time};
 
@@ -430,6 +432,42 @@ fn hosts_that_stay_keep_what_they_have_when_others_come() {
     later.hosts.iter_mut().for_each(|host| host.live_flows = Some(1.0));
     let hosts = decide(&policy, &later, &mut history).rules[0].hosts;
     assert_eq!((hosts.held_on, hosts.off), (3, 2), "h1 to h3 are held, h4 and h5 are new");
+}
+
+#[test]
+fn nobody_changes_sides_in_an_outage_after_a_restart_or_when_more_hosts_come() {
+    let half = || {
+        policy(&format!(
+            "mode = \"enforce\"\nperiod = \"10 s\"\n[rollout]\nfraction = 0.5\n[[rule]]\nname = \"a\"\nwhen = \"true\"\n{IW}\n"
+        ))
+    };
+    let key = || OracleKey::from_secret([1; 32]);
+    let mut oracle = Oracle::new(half(), key(), History::default());
+    let of = |oracle: &mut Oracle, present: &[usize], at_s: u64| -> Vec<usize> {
+        let all = view(40, 0.1, at_s);
+        let hosts = present.iter().map(|host| all.hosts[*host].clone()).collect();
+        oracle.decide(&NetworkView { hosts, ..all });
+        (0..present.len()).filter(|place| oracle.treats(*place)).map(|place| present[place]).collect()
+    };
+    let first = of(&mut oracle, &[0, 1, 2, 3, 4, 5, 6, 7], 10);
+    assert_eq!(first.len(), 4);
+    let sides = |treated: Vec<usize>, present: &[usize]| {
+        for host in present.iter().filter(|host| **host < 8) {
+            assert_eq!(treated.contains(host), first.contains(host), "h{host} of {present:?}");
+        }
+    };
+    let others: Vec<usize> = (0..8).filter(|host| !first.contains(host)).collect();
+    let all: Vec<usize> = (0..40).collect();
+    for (i, present) in [&first[..], &others, &first[..1], &[0, 7, 3], &all, &all[20..], &all[..8]].iter().enumerate() {
+        sides(of(&mut oracle, present, 20 + 10 * i as u64), present);
+    }
+    // a restart, and a rule that is changed, while those that are treated are away
+    let history = History::after(oracle.epoch()).resume(oracle.progress());
+    let mut anew = Oracle::new(half(), key(), history);
+    sides(of(&mut anew, &others, 10), &others);
+    anew.adopt(simple(&format!("when = \"true\"\n{IW}"), "[rollout]\nfraction = 0.5"), Progress::default());
+    sides(of(&mut anew, &others, 20), &others);
+    sides(of(&mut anew, &all, 30), &all);
 }
 
 #[test]
