@@ -53,9 +53,9 @@ impl Counted {
     }
 
     /// As a part of what all hosts did.
-    pub fn part(&self, side: usize) -> Part<'_> {
+    pub fn part(&self, side: usize, group: usize) -> Part<'_> {
         let Counted { segments, retransmits, ref times, .. } = *self;
-        Part { side, times, segments, retransmits }
+        Part { side, group, times, segments, retransmits }
     }
 }
 

@@ -31,6 +31,8 @@ mod select;
 mod settings;
 mod share;
 mod sign;
+mod spread;
+mod student;
 mod switch;
 mod unit;
 mod variable;
@@ -62,6 +64,8 @@ pub use sign::{
     CueError, Gate, Identity, KEYS_MAX, KeyError, OracleKey, PublicKey, PublicKeys, QUESTION_BYTES, QUESTIONS_MAX,
     Question, SIGNED_MAX,
 };
+pub use spread::{GROUPS, Rest};
+pub use student::student;
 pub use switch::Turn;
 pub use unit::Unit;
 pub use variable::{LINKS_ADVICE, Scope, Variable};

@@ -21,11 +21,13 @@
 //! that hurts must be caught. The price of exactness is that differences are taken to be normal: the logarithm and the percentile
 //! of many flows bring them near it, and `tests/policy/judging.rs` measures the errors of heavy tails.
 //!
-//! What it cannot see: treated hosts that differ from the others for another reason, such as their place, stay different
-//! (hosts are split by a hash of their names, and the policy's bound leaves room); and what treated hosts do to the control,
-//! with which they share links. For that the control's change against its own past is shown.
+//! Hosts differ for other reasons too, such as their place or their load, and those that are treated stay the same. So where it is known what
+//! hosts did, the interval is wider by what hosts of one side differ by (`spread.rs`); each of both errors has half of the 5 %. Of one
+//! host a side that is not known. It cannot see what treated hosts do to the control, with which they share links. For that the control's
+//! change against its own past is shown.
 
 use crate::model::{Design, Policy};
+use crate::spread::{GROUPS, Rest, Spread, apart};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -46,12 +48,18 @@ pub struct ArmObservation {
     pub segments: u64,
     /// Of these, retransmissions.
     pub retransmits: u64,
+    /// The same without each group of its hosts; empty where hosts are not known.
+    pub without: Vec<Rest>,
+    /// Bit `i`: there are hosts in group `i`.
+    pub groups: u8,
+    /// How many hosts there are.
+    pub hosts: u32,
 }
 
 impl Default for ArmObservation {
     fn default() -> ArmObservation {
         let fct_ns = Histogram::new(3).expect("three digits are allowed");
-        ArmObservation { fct_ns, segments: 0, retransmits: 0 }
+        ArmObservation { fct_ns, segments: 0, retransmits: 0, without: Vec::new(), groups: 0, hosts: 0 }
     }
 }
 
@@ -66,10 +74,20 @@ impl ArmObservation {
         QUANTITIES.each_ref().map(|quantity| quantity.difference(self, control))
     }
 
+    /// Adds segments that were sent, and how many of them were retransmissions.
+    pub fn add_segments(&mut self, sent: u64, retransmits: u64) {
+        self.segments += sent;
+        self.retransmits += retransmits;
+    }
+
     fn add(&mut self, other: &ArmObservation) {
         self.fct_ns.add(&other.fct_ns).expect("a histogram grows as it must");
         self.segments = self.segments.saturating_add(other.segments);
         self.retransmits = self.retransmits.saturating_add(other.retransmits);
+        self.without.resize(self.without.len().max(other.without.len()), Rest::default());
+        self.without.iter_mut().zip(&other.without).for_each(|(rest, other)| rest.add(other));
+        self.groups |= other.groups;
+        self.hosts = self.hosts.max(other.hosts);
     }
 }
 
@@ -123,6 +141,8 @@ impl Side {
 struct Track {
     /// Logarithms of treated over control.
     difference: Sequence,
+    /// What hosts of the treated side and of the control differ by.
+    spreads: [Spread; 2],
     /// Logarithm of the control while CUEs were in force for the others.
     control: Sequence,
     /// The same while nothing was.
@@ -148,6 +168,9 @@ const QUANTITIES: [Quantity; 4] = [
     Quantity { name: "p99 FCT", variable: "network.fct_p99", of: Of::Percentile(99.0) },
     Quantity { name: "drops", variable: "network.drop_rate", of: Of::Retransmits },
 ];
+
+/// What a comparison of one host with one other cannot tell.
+const OF_TWO_HOSTS: &str = "one host a side: what else makes them differ counts as the policy's";
 
 /// The 99th percentile of completion times, for policies that say nothing else that networks can be compared by.
 const INSTEAD: usize = 2;
@@ -269,9 +292,20 @@ impl Verdict {
         for (track, quantity) in self.tracks.iter_mut().zip(&QUANTITIES) {
             quantity.difference(&treated, &control).into_iter().for_each(|difference| track.difference.add(difference));
             quantity.level(&control).into_iter().for_each(|level| track.control.add(level));
+            // the hosts of a switchback are the same on both sides
+            if self.block.is_none() {
+                for (spread, arm) in track.spreads.iter_mut().zip([&treated, &control]) {
+                    quantity.without(arm).into_iter().for_each(|levels| spread.add(&levels, arm.groups, arm.hosts));
+                }
+            }
         }
-        let interval = self.objective.and_then(|objective| self.tracks[objective].difference.interval());
+        let interval = self.objective.and_then(|objective| self.tracks[objective].interval());
         self.rolled_back |= interval.is_some_and(|(low, _)| low > self.bound);
+    }
+
+    /// Whether there is one host on each side.
+    fn is_of_two_hosts(&self) -> bool {
+        self.objective.is_some_and(|objective| self.tracks[objective].spreads.iter().all(Spread::is_of_one))
     }
 
     /// The verdict so far.
@@ -281,6 +315,7 @@ impl Verdict {
         let objective = self.objective.map(|objective| &quantities[objective]);
         let reason = match objective {
             None => self.without.to_string(),
+            Some(of) if self.is_of_two_hosts() => format!("{}; {OF_TWO_HOSTS}", of.words()),
             Some(of) => of.words(),
         };
         let judgement = match objective {
@@ -319,6 +354,19 @@ impl Quantity {
         }
     }
 
+    /// Its logarithm on one side without each group of hosts.
+    fn without(&self, arm: &ArmObservation) -> Option<[f64; GROUPS]> {
+        let mut levels = [0.0; GROUPS];
+        for (level, rest) in levels.iter_mut().zip(&arm.without) {
+            *level = match self.of {
+                Of::Percentile(p) => libm::log(rest.percentile(p)?.max(1.0)),
+                Of::Retransmits if rest.segments < 1.0 => return None,
+                Of::Retransmits => libm::log((rest.retransmits + 0.5) / rest.segments),
+            };
+        }
+        (!arm.without.is_empty()).then_some(levels)
+    }
+
     /// Its logarithm on one side.
     fn level(&self, arm: &ArmObservation) -> Option<f64> {
         match self.of {
@@ -337,9 +385,18 @@ fn log_share(arm: &ArmObservation, more: f64) -> Option<f64> {
 }
 
 impl Track {
+    /// What the difference is not ruled out to be: [`Sequence::interval`], and what hosts differ by.
+    fn interval(&self) -> Option<(f64, f64)> {
+        let [treated, control] = &self.spreads;
+        match apart([treated, control], 1.0 - ALPHA / 2.0) {
+            None => self.difference.interval(ALPHA),
+            Some(half) => self.difference.interval(ALPHA / 2.0).map(|(low, high)| (low - half, high + half)),
+        }
+    }
+
     fn report(&self, name: &'static str) -> QuantityReport {
         let share = |log: f64| libm::exp(log) - 1.0;
-        let interval = self.difference.interval();
+        let interval = self.interval();
         let judgement = match interval {
             Some((_, high)) if high < 0.0 => Judgement::Helping,
             Some((low, _)) if low > 0.0 => Judgement::Hurting,
@@ -392,11 +449,11 @@ impl Sequence {
     }
 
     /// The means that the mixture t-test has not ruled out. With `r = (C2 + n)/C2`, what is at the head of this file reaches
-    /// `1/ALPHA` where `(a + n d²)/(a + n d²/r) = k = (r^½/ALPHA)^(2/n)`, hence at `d² = a (k - 1) / (n (1 - k/r))`: nowhere while
-    /// `k >= r`, which is so up to four values.
-    fn interval(&self) -> Option<(f64, f64)> {
+    /// `1/alpha` where `(a + n d²)/(a + n d²/r) = k = (r^½/alpha)^(2/n)`, hence at `d² = a (k - 1) / (n (1 - k/r))`: nowhere while
+    /// `k >= r`, which is so up to four values (five for half of [`ALPHA`]).
+    fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let r = (C2 + self.n) / C2;
-        let k = libm::pow(libm::sqrt(r) / ALPHA, 2.0 / self.n);
+        let k = libm::pow(libm::sqrt(r) / alpha, 2.0 / self.n);
         if self.n < 2.0 || k >= r {
             return None;
         }

@@ -5,14 +5,19 @@
 //! counts. So what liars say is left out, or lies within what honest hosts say.
 
 use super::bins::{BINS, Bins, longest_us};
-use policy::{ArmObservation, Percentiles};
+use policy::{ArmObservation, GROUPS, Percentiles, Rest};
 use units::Time;
+
+/// Over so many values the times of a bin are spread.
+const SPREAD: u64 = 16;
 
 /// A host's part.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// On which side it counts: 0 or 1.
     pub side: usize,
+    /// In which group of the side's hosts.
+    pub group: usize,
     /// Completion times.
     pub times: &'a Bins,
     /// Segments sent with data.
@@ -25,34 +30,63 @@ pub struct Part<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Vote {
     side: usize,
+    group: usize,
     weight: f64,
     share: f64,
 }
 
-/// Of each side its share. `None`: nobody is left who says something of it.
-fn shares(votes: &mut [Vote], liars: usize) -> [Option<f64>; 2] {
+/// A sum of shares, weighted, and of the weights.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    shares: f64,
+    weights: f64,
+}
+
+impl Sum {
+    fn share(self) -> Option<f64> {
+        (self.weights > 1e-9).then(|| self.shares / self.weights)
+    }
+}
+
+/// The votes that count; none if too few are left who say something of it.
+fn counting(votes: &mut [Vote], liars: usize) -> &[Vote] {
     let (sum, weight) = votes.iter().fold((0.0, 0.0), |(s, w), vote| (s + vote.weight * vote.share, w + vote.weight));
     if votes.len() <= 2 * liars || weight <= 0.0 {
-        return [None; 2];
+        return &[];
     }
     let pooled = sum / weight;
     let adds = |vote: &Vote| vote.weight * (vote.share - pooled);
-    let mut kept = &mut votes[..];
-    if liars > 0 {
-        let by_what_it_adds = |one: &Vote, other: &Vote| adds(one).total_cmp(&adds(other));
-        let last = kept.len() - liars;
-        kept.select_nth_unstable_by(last, by_what_it_adds);
-        kept = &mut kept[..last];
-        kept.select_nth_unstable_by(liars - 1, by_what_it_adds);
-        kept = &mut kept[liars..];
+    if liars == 0 {
+        return votes;
     }
-    let mut sums = [(0.0, 0.0); 2];
-    for vote in kept.iter() {
-        let (share, weight) = &mut sums[vote.side];
-        *share += vote.weight * vote.share;
-        *weight += vote.weight;
+    let by_what_it_adds = |one: &Vote, other: &Vote| adds(one).total_cmp(&adds(other));
+    let last = votes.len() - liars;
+    votes.select_nth_unstable_by(last, by_what_it_adds);
+    let kept = &mut votes[..last];
+    kept.select_nth_unstable_by(liars - 1, by_what_it_adds);
+    &kept[liars..]
+}
+
+/// Sums of each side, and of each group of it.
+fn sums(votes: &[Vote]) -> ([Sum; 2], [[Sum; GROUPS]; 2]) {
+    let (mut sides, mut groups) = ([Sum::default(); 2], [[Sum::default(); GROUPS]; 2]);
+    for vote in votes {
+        for sum in [&mut sides[vote.side], &mut groups[vote.side][vote.group]] {
+            sum.shares += vote.weight * vote.share;
+            sum.weights += vote.weight;
+        }
     }
-    sums.map(|(share, weight)| (weight > 0.0).then(|| share / weight))
+    (sides, groups)
+}
+
+/// Of each side its share. `None`: nobody is left who says something of it.
+fn shares(votes: &mut [Vote], liars: usize) -> [Option<f64>; 2] {
+    sums(counting(votes, liars)).0.map(Sum::share)
+}
+
+/// Of a side, its share without each of its groups.
+fn without(side: Sum, groups: &[Sum; GROUPS]) -> [Option<f64>; GROUPS] {
+    groups.map(|group| Sum { shares: side.shares - group.shares, weights: side.weights - group.weights }.share())
 }
 
 /// Cuts weights to that of the largest host that must be honest.
@@ -93,7 +127,8 @@ impl<'a> Times<'a> {
         votes.clear();
         for ((part, weight), total) in self.parts.iter().zip(&self.weights).zip(&self.totals) {
             let longer: u64 = part.times.iter().filter(|(of, _)| *of > bin).map(|(_, count)| u64::from(count)).sum();
-            votes.push(Vote { side: part.side, weight: *weight, share: longer as f64 / total });
+            let share = longer as f64 / total;
+            votes.push(Vote { side: part.side, group: part.group, weight: *weight, share });
         }
         shares(votes, self.liars)
     }
@@ -119,21 +154,28 @@ pub fn percentiles(parts: &[Part<'_>], liars: usize) -> Percentiles {
     Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) }
 }
 
-/// Segments that count, and retransmissions among them, of both sides.
-fn segments(parts: &[Part<'_>], liars: usize) -> [(u64, u64); 2] {
+/// What hosts say of segments, and the weights of both sides.
+fn segment_votes(parts: &[Part<'_>], liars: usize) -> (Vec<Vote>, [f64; 2]) {
     let parts: Vec<&Part<'_>> = parts.iter().filter(|part| part.segments > 0).collect();
     let mut weights: Vec<f64> = parts.iter().map(|part| part.segments as f64).collect();
     cap(&mut weights, liars);
     let vote = |(part, weight): (&&Part<'_>, &f64)| Vote {
         side: part.side,
+        group: part.group,
         weight: *weight,
         share: part.retransmits as f64 / part.segments as f64,
     };
-    let mut votes: Vec<Vote> = parts.iter().zip(&weights).map(vote).collect();
+    let votes: Vec<Vote> = parts.iter().zip(&weights).map(vote).collect();
     let mut all = [0.0; 2];
     for vote in &votes {
         all[vote.side] += vote.weight;
     }
+    (votes, all)
+}
+
+/// Segments that count, and retransmissions among them, of both sides.
+fn segments(parts: &[Part<'_>], liars: usize) -> [(u64, u64); 2] {
+    let (mut votes, all) = segment_votes(parts, liars);
     let shares = shares(&mut votes, liars);
     [0, 1].map(|side| match shares[side] {
         Some(share) => (all[side] as u64, (share * all[side]).round() as u64),
@@ -156,12 +198,59 @@ pub fn connections(counts: &mut [f64], liars: usize) -> f64 {
 /// What the two sides did.
 pub fn arms(parts: &[Part<'_>], liars: usize) -> [ArmObservation; 2] {
     let mut arms: [ArmObservation; 2] = Default::default();
+    for part in parts.iter().filter(|part| part.times.total() > 0) {
+        let arm = &mut arms[part.side];
+        (arm.hosts, arm.groups) = (arm.hosts + 1, arm.groups | 1 << part.group);
+        arm.without.resize_with(GROUPS, Rest::default);
+    }
+    count_segments(parts, liars, &mut arms);
+    count_times(parts, liars, &mut arms);
+    arms
+}
+
+fn count_segments(parts: &[Part<'_>], liars: usize, arms: &mut [ArmObservation; 2]) {
     for (arm, (segments, retransmits)) in arms.iter_mut().zip(segments(parts, liars)) {
         (arm.segments, arm.retransmits) = (segments, retransmits);
     }
+    let (mut votes, _) = segment_votes(parts, liars);
+    let (sides, groups) = sums(counting(&mut votes, liars));
+    for (side, arm) in arms.iter_mut().enumerate() {
+        let shares = without(sides[side], &groups[side]);
+        for ((rest, share), group) in arm.without.iter_mut().zip(shares).zip(&groups[side]) {
+            rest.segments = sides[side].weights - group.weights;
+            rest.retransmits = share.unwrap_or(0.0) * rest.segments;
+        }
+    }
+}
+
+/// A side's times, or those without a group, from bin to bin.
+#[derive(Clone, Copy)]
+struct Beyond {
+    /// The share that takes longer.
+    longer: f64,
+    /// How many there are up to here.
+    counted: f64,
+}
+
+impl Beyond {
+    const NOTHING: Beyond = Beyond { longer: 1.0, counted: 0.0 };
+
+    /// How many of `all` are in the next bin, of which this share takes longer. Who is left out differs from bin to bin, and a side may be
+    /// left out as a whole: then it is as before.
+    fn step(&mut self, longer: Option<f64>, all: f64) -> f64 {
+        self.longer = longer.unwrap_or(self.longer).min(self.longer);
+        let so_far = all * (1.0 - self.longer);
+        so_far - std::mem::replace(&mut self.counted, so_far)
+    }
+}
+
+fn count_times(parts: &[Part<'_>], liars: usize, arms: &mut [ArmObservation; 2]) {
     let times = Times::of(parts, liars);
-    let mut all = [0.0; 2];
-    times.parts.iter().zip(&times.weights).for_each(|(part, weight)| all[part.side] += weight);
+    let (mut all, mut of_groups) = ([0.0; 2], [[0.0; GROUPS]; 2]);
+    for (part, weight) in times.parts.iter().zip(&times.weights) {
+        all[part.side] += weight;
+        of_groups[part.side][part.group] += weight;
+    }
     let mut used = [false; BINS];
     times.parts.iter().flat_map(|part| part.times.iter()).for_each(|(bin, _)| used[usize::from(bin)] = true);
     // of each host: where it is in its bins, and how many connections are beyond
@@ -169,7 +258,7 @@ pub fn arms(parts: &[Part<'_>], liars: usize) -> [ArmObservation; 2] {
     places.iter_mut().zip(&times.parts).for_each(|((_, left), part)| *left = part.times.total());
     let mut votes = Vec::with_capacity(times.parts.len());
     let is_known = times.longer(0, &mut votes).map(|share| share.is_some());
-    let (mut longer, mut counted) = ([1.0_f64; 2], [0_u64; 2]);
+    let (mut whole, mut rests) = ([Beyond::NOTHING; 2], [[Beyond::NOTHING; GROUPS]; 2]);
     for bin in (0..BINS as u16).filter(|bin| used[usize::from(*bin)]) {
         votes.clear();
         for (i, (place, left)) in places.iter_mut().enumerate() {
@@ -178,22 +267,33 @@ pub fn arms(parts: &[Part<'_>], liars: usize) -> [ArmObservation; 2] {
                 (*place, *left) = (*place + 1, *left - u64::from(count));
             }
             let share = *left as f64 / times.totals[i];
-            votes.push(Vote { side: part.side, weight: times.weights[i], share });
+            votes.push(Vote { side: part.side, group: part.group, weight: times.weights[i], share });
         }
-        let now = shares(&mut votes, liars);
+        let (sides, groups) = sums(counting(&mut votes, liars));
+        let ns = (if bin == 0 { 0 } else { longest_us(bin - 1) * 1000 }, longest_us(bin) * 1000);
         for side in [0, 1].into_iter().filter(|side| is_known[*side]) {
-            // who is left out differs from bin to bin, and a side may be left out as a whole: then it is as before
-            longer[side] = now[side].unwrap_or(longer[side]).min(longer[side]);
-            let so_far = (all[side] * (1.0 - longer[side])).round() as u64;
-            let here = so_far - std::mem::replace(&mut counted[side], so_far);
-            // none would still be the largest
-            if here > 0 {
-                let recorded = arms[side].fct_ns.record_n(longest_us(bin) * 1000, here);
-                recorded.expect("a histogram grows as it must");
+            let before = whole[side].counted.round() as u64;
+            whole[side].step(sides[side].share(), all[side]);
+            record(&mut arms[side], ns, whole[side].counted.round() as u64 - before);
+            let longer = without(sides[side], &groups[side]);
+            for (group, rest) in arms[side].without.iter_mut().enumerate() {
+                let here = rests[side][group].step(longer[group], all[side] - of_groups[side][group]);
+                if here > 0.0 {
+                    rest.times.insert(ns.1, (ns.0, here));
+                }
             }
         }
     }
-    arms
+}
+
+/// Records so many times spread over a bin: its ends are no values that times have more often than others.
+fn record(arm: &mut ArmObservation, (shortest, longest): (u64, u64), count: u64) {
+    let steps = count.min(SPREAD);
+    for step in 1..=steps {
+        let here = count * step / steps - count * (step - 1) / steps;
+        let ns = shortest + (longest - shortest) * step / steps;
+        arm.fct_ns.record_n(ns.max(1), here).expect("a histogram grows as it must");
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +309,7 @@ mod tests {
     }
 
     fn part(side: usize, times: &Bins, retransmits: u64) -> Part<'_> {
-        Part { side, times, segments: 1000, retransmits }
+        Part { side, group: 0, times, segments: 1000, retransmits }
     }
 
     #[test]
@@ -219,7 +319,7 @@ mod tests {
         assert_eq!((treated.segments, treated.retransmits, control.segments, control.retransmits), (1000, 5, 2000, 16));
         assert_eq!((treated.fct_ns.len(), control.fct_ns.len()), (100, 200));
         // 9 ms are between 8.704 and 9.215
-        assert_eq!(treated.fct_ns.value_at_percentile(99.0) / 1_000_000, 9);
+        assert!((8704..9216).contains(&(treated.fct_ns.value_at_percentile(99.0) / 1000)));
         assert_eq!(treated.fct_ns.value_at_percentile(98.0) / 10_000, 102);
         let all = percentiles(&[part(0, &fast, 5), part(0, &slow, 7), part(0, &slow, 9)], 0);
         assert_eq!(all.p50, Some(Time::from_us(2047)));
@@ -240,7 +340,7 @@ mod tests {
         for liar in &lies {
             for again in [0, u64::MAX >> 11] {
                 for side in [0, 1] {
-                    let lie = Part { side, times: liar, segments: u64::MAX >> 11, retransmits: again };
+                    let lie = Part { side, group: 0, times: liar, segments: u64::MAX >> 11, retransmits: again };
                     let others = [0, 0, 1, 1].map(|side| part(side, &honest, 3));
                     let all: Vec<Part<'_>> = others.iter().copied().chain([lie]).collect();
                     for arm in arms(&all, 1) {

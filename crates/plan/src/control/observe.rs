@@ -34,7 +34,7 @@ pub struct Observer {
     flows: Vec<(u64, Segments)>,
     /// Of the last period: the treated hosts and the control group.
     arms: [ArmObservation; 2],
-    /// To which end connections belong.
+    /// To which end connections belong. As live, receivers count no retransmissions.
     counted_at: End,
     /// By traffic entry: its label's place among the groups.
     groups: Vec<usize>,
@@ -206,11 +206,8 @@ impl Observer {
             if more > 0 {
                 heard.insert((flow.dst, flow.src));
             }
-            // as live: receivers count no retransmissions
             if *counted_at == End::Sender {
-                let arm = &mut arms[flow.arm as usize];
-                arm.segments += sent.sent;
-                arm.retransmits += sent.retransmitted;
+                arms[flow.arm as usize].add_segments(sent.sent, sent.retransmitted);
             }
             if let Some(srtt_us) = flow.srtt_us.filter(|_| flow.open) {
                 *hosts[flow.src as usize].srtt_us.entry(srtt_us).or_default() += 1;
