@@ -3,3 +3,4 @@
 mod lease;
 mod liars;
 mod periods;
+mod verdict;
