@@ -26,8 +26,8 @@ pub struct Happened {
     /// Those that go on, in the order of the policy.
     open: Vec<Span>,
     events: VecDeque<EventLine>,
-    /// Of the decision before: hosts that it treated, in words, and whether the rollout was over.
-    before: (String, bool),
+    /// Of the decision before: hosts that it treated, whether it was enforced, and whether the rollout was over.
+    before: Option<(usize, bool, bool)>,
 }
 
 impl Happened {
@@ -53,14 +53,14 @@ impl Happened {
             self.over.push_back(span);
         }
         let is_paused = ended.sent == 0 && !ended.decision.to_send().is_empty();
-        let treated = treated_words((ended.decision.treated, ended.decision.hosts), is_enforced, is_paused);
-        let now = (treated, ended.verdict.roll_back);
-        let before = std::mem::replace(&mut self.before, now.clone());
-        if now.1 && !before.1 {
+        let now = (ended.decision.treated, is_enforced, ended.verdict.roll_back);
+        let before = self.before.replace(now);
+        if now.2 && !before.is_some_and(|before| before.2) {
             self.add(ended.unix_s, "rollout", &format!("the rollout is over: {}", ended.verdict.reason));
         }
-        if now.0 != before.0 {
-            self.add(ended.unix_s, "rollout", &now.0);
+        if before.is_none_or(|before| (before.0, before.1) != (now.0, now.1)) {
+            let hosts = (ended.decision.treated, ended.decision.hosts);
+            self.add(ended.unix_s, "rollout", &treated_words(hosts, is_enforced, is_paused));
         }
     }
 

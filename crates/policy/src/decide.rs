@@ -162,8 +162,8 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
     };
     history.last_at = Some(view.at);
     history.last_place = last_place(policy, history);
-    let History { epoch, population, last_place, marks, ports, rules, ended, .. } = history;
-    let last_place = *last_place;
+    let History { epoch, population, boundary, last_place, marks, ports, rules, ended, .. } = history;
+    let (last_place, is_kept) = (*last_place, boundary.is_kept);
     let facts = Facts { view, marks, ports };
     let mut decision = Decision {
         at: view.at,
@@ -190,7 +190,7 @@ pub fn decide(policy: &Policy, view: &NetworkView, history: &mut History) -> Dec
     let broken = decision.constraints.iter().find(|constraint| constraint.holds == Some(false));
     let broken = broken.map(|constraint| format!("the constraint `{}` does not hold", constraint.name));
     let broken = ended.clone().or(broken);
-    let round = Round { policy, facts, population, last_place, weight, broken };
+    let round = Round { policy, facts, population, last_place, is_kept, weight, broken };
     decision.treated = (0..view.hosts.len()).filter(|host| round.is_treated(*host)).count();
     for ((rank, rule), state) in policy.rules.iter().enumerate().zip(rules.iter_mut()) {
         decision.rules.push(round.decide(rank, rule, state));
@@ -225,6 +225,8 @@ struct Round<'a> {
     facts: Facts<'a>,
     population: &'a Population,
     last_place: Option<u64>,
+    /// Something was sent before to hosts up to there.
+    is_kept: bool,
     /// Of new values against remembered ones.
     weight: f64,
     /// What keeps everything back: that the rollout is over, or a constraint.
@@ -404,7 +406,9 @@ impl Round<'_> {
 
     /// The CUEs of a rule: one, if all hosts that it is for are addressed, else as many as it takes to name them.
     fn cues(&self, report: &RuleReport, rule: &Rule, state: &RuleState, (epoch, out): (u64, &mut Vec<Cue>)) {
-        if report.hosts.addressed == 0 {
+        // while all that are treated are away it stays on for them: some may hear it, and those that come back are not switched anew
+        let is_for_absent = self.is_kept && report.hosts.matched == 0 && report.turn.is_some_and(Turn::is_on);
+        if report.hosts.addressed == 0 && !is_for_absent {
             return;
         }
         let reason = if report.values.is_empty() { rule.when.text().to_string() } else { report.values.join("; ") };

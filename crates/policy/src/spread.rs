@@ -62,8 +62,6 @@ pub(crate) struct Spread {
 struct Variance {
     /// That comes of hosts.
     of_hosts: f64,
-    /// In all.
-    all: f64,
     groups: f64,
     hosts: f64,
 }
@@ -102,25 +100,25 @@ impl Spread {
         }
         let jackknife = (groups - 1.0) / groups;
         let (all, chance) = (all * jackknife, chance * jackknife);
-        Some(Variance { of_hosts: (all - chance).max(0.0), all, groups, hosts: f64::from(self.hosts).max(groups) })
+        Some(Variance { of_hosts: (all - chance).max(0.0), groups, hosts: f64::from(self.hosts).max(groups) })
     }
 }
 
-/// How far the difference of two sides can be from that of the same hosts on both, with this probability (Student's t; the degrees of freedom
-/// are Welch's). Of a side of one host it is what hosts of the other side differ by. `None`: both are of one host, or it is not known.
+/// How far the difference of two sides can be from that of the same hosts on both, with this probability (Student's t). Hosts are on a side
+/// by chance, so those of one differ as those of the other do, and what is known of both is put together. Of a side of one host
+/// it is what hosts of the other side differ by. `None`: both are of one host, or it is not known.
 pub(crate) fn apart(sides: [&Spread; 2], probability: f64) -> Option<f64> {
     let (variance, freedom) = match sides.map(Spread::variance) {
         [Some(one), Some(other)] => {
-            let part = |side: &Variance| side.all * side.all / (side.groups - 1.0);
-            let sum = one.all + other.all;
-            let least = (one.groups - 1.0).min(other.groups - 1.0);
-            let freedom = if sum > 0.0 { sum * sum / (part(&one) + part(&other)) } else { least };
-            (one.of_hosts + other.of_hosts, freedom.max(least))
+            let freedom = one.groups + other.groups - 2.0;
+            let of_group = |side: &Variance| side.of_hosts * side.groups * (side.groups - 1.0);
+            let of_group = (of_group(&one) + of_group(&other)) / freedom;
+            (of_group * (1.0 / one.groups + 1.0 / other.groups), freedom)
         }
         [Some(side), None] | [None, Some(side)] => (side.of_hosts * (1.0 + side.hosts), side.groups - 1.0),
         [None, None] => return None,
     };
-    Some(student((freedom as usize).max(1), probability) * libm::sqrt(variance))
+    Some(student(freedom as usize, probability) * libm::sqrt(variance))
 }
 
 #[cfg(test)]
@@ -139,9 +137,9 @@ mod tests {
     fn sides_of_equal_hosts_are_not_apart_and_others_as_students_t_says() {
         let (equal, other) = (spread(&[0.3; 4], 9), spread(&[0.1, 0.2, 0.3, 0.4], 9));
         assert_eq!(apart([&equal, &equal], 0.975), Some(0.0));
-        // 3/4 of 0.15² + 0.05² + 0.05² + 0.15² = 0.0375; three degrees of freedom, all of the variance being that side's
+        // 3/4 of 0.15² + 0.05² + 0.05² + 0.15² = 0.0375, and nothing of the other side, with six degrees of freedom
         let half = apart([&equal, &other], 0.975).unwrap();
-        assert!((half - 4.177 * 0.0375_f64.sqrt()).abs() < 1e-3, "{half}");
+        assert!((half - 2.969 * 0.0375_f64.sqrt()).abs() < 1e-3, "{half}");
         // as much for a single host: its variance is that of four times as many
         let half = apart([&spread(&[0.0], 9), &other], 0.975).unwrap();
         assert!((half - 4.177 * (5.0 * 0.0375_f64).sqrt()).abs() < 1e-3, "{half}");
