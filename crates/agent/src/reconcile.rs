@@ -81,8 +81,8 @@ impl Reconciler {
             (self.soon_at, self.later_at, self.sysctls_at) = (Time::ZERO, Time::ZERO, Time::ZERO);
             return self.apply();
         }
-        // otherwise nothing has changed, here or there, and nothing was given up
-        if self.is_stale || self.journal.has_other_sysctls() { self.apply() } else { Ok(()) }
+        // what others have changed meanwhile is looked at when its turn comes; where no changes are heard, now
+        if self.is_stale && !self.is_active() { self.apply() } else { Ok(()) }
     }
 
     /// Whether there is anything to hold.
