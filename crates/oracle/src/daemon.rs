@@ -9,6 +9,7 @@ use crate::lease::{Lease, Shared, Standing};
 use crate::links::Links;
 use crate::memory::{Memory, Pause};
 use crate::overview::{Overview, clipped};
+use crate::record::unix_s;
 use crate::status::Status;
 use crate::versions::{Versions, hash};
 use crate::watch::{HostsAsked, PeriodEnd, Watch, verdict_line};
@@ -19,7 +20,7 @@ use bus::{
 };
 use policy::{Decision, Epoch, Mode, NetworkView, Oracle, Policy, Progress, Question, VerdictReport};
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use std::{io, thread};
 use units::Time;
 
@@ -784,11 +785,6 @@ impl Daemon {
         }
         .explained(policy)
     }
-}
-
-/// Seconds since the Unix epoch, for people.
-fn unix_s() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// The store of the lease that this Oracle shares with others.

@@ -5,7 +5,7 @@ use crate::log::{CueLine, DecisionLine};
 use audit::{AuditError, Kind, Limits, Log, Timestamp};
 use serde_json::json;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An Oracle's audit log. What cannot be written stops nothing: it is counted.
 #[derive(Debug)]
@@ -18,6 +18,11 @@ pub struct AuditLog {
 /// The wall clock's time.
 pub fn now() -> Timestamp {
     Timestamp::try_from(SystemTime::now()).unwrap_or_default()
+}
+
+/// Seconds since the Unix epoch by the same clock, for people.
+pub fn unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 impl AuditLog {
