@@ -182,7 +182,11 @@ mod tests {
             (&[][..], "rnu", "`opentcp run`"),
             (&[], "polcy", "`opentcp policy`"),
             (&[], "shell", "`opentcp emu shell`"),
-            (&[], "check", "`opentcp scenario check` or `opentcp cc check` or `opentcp policy check`"),
+            (
+                &[],
+                "check",
+                "`opentcp scenario check` or `opentcp cc check` or `opentcp policy check` or `opentcp collect check`",
+            ),
             (&[], "dumbbell.toml", "`opentcp run dumbbell.toml`"),
             (&["policy"], "tyr", "`opentcp policy try`"),
         ] {

@@ -98,7 +98,7 @@ fn a_frame_of_80_by_24_shows_everything() {
     let expected = [
         "opentcp2  enforcing  epoch 1.77  T = 60 s  decided 12 s ago",
         "hosts 12 (12 on bus)  treated 6  control 6  guard trips 1  differ 1  outliers 0",
-        "verdict helping: p99 FCT -32.0 %",
+        "verdict: helping: p99 FCT -32.0 %",
         "p99 FCT   -32.0% -42.0% to -22.0%",
         "dctcp          on 6/12",
         "withheld",

@@ -70,8 +70,9 @@ fn the_text_compares_theory_and_simulator_and_has_findings() {
     let args = [&["reproduce", "dctcp", "--backend", "sim", "--figure", "12"], &SHORT[..]].concat();
     let done = Place::new().succeed(&args);
     assert!(done.stdout.starts_with("\nFigure 12\nlinks"), "{}", done.stdout);
+    let unbroken = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["theory", "simulator", "Q_max", "the equations do not hold here, as expected: 40 windows"] {
-        assert!(done.stdout.contains(words), "no {words:?} in\n{}", done.stdout);
+        assert!(unbroken.contains(words), "no {words:?} in\n{}", done.stdout);
     }
     assert!(!done.stdout.contains("Figure 1\n") && !done.stdout.contains("Figure 16"), "{}", done.stdout);
 }

@@ -68,9 +68,9 @@ export function drawFigures() {
   if (!o) return;
   for (const { name, label, number, value, tone } of figures) {
     if (name === "treated") setText(label, treatedWord());
-    const n = value(o), name = tone && n > 0 ? tone : "";
+    const n = value(o), shade = tone && n > 0 ? tone : "";
     setText(number, count(n));
-    if (number.className !== name) number.className = name;
+    if (number.className !== shade) number.className = shade;
   }
 }
 

@@ -77,7 +77,7 @@ fn tried(set: &str, fast: bool) -> Tried {
     );
     let sets = vec!["policy.period=5 ms".to_string()];
     let request = TrialRequest {
-        seeds: 6,
+        seeds: 8,
         sets,
         fast,
         ..TrialRequest::new(text("p.toml", &policy), text("small.toml", NETWORK))

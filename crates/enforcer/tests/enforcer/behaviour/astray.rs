@@ -18,7 +18,7 @@ fn packets_that_took_another_path_for_a_while_are_not_awaited() {
             assert_eq!(rig.client(0, beyond), Some(beyond), "for the server to judge");
         } else {
             assert_eq!(burst(&mut rig, far, far + 1), [], "it might cheat");
-            rig.wait(Time::from_ms(200));
+            rig.wait(Time::from_ms(400));
             assert_eq!(burst(&mut rig, far, far + 1), [data(far)], "one shows what the client has");
             let answer = segment(C, S + (far + 1) * MSS, 0);
             assert_eq!(rig.client(0, answer), Some(answer));
@@ -58,10 +58,13 @@ fn a_server_that_sends_beyond_its_window_while_no_ack_passes_ends_enforcement() 
     let mut rig = unheard();
     let held = rig.enforcer.buffered_bytes();
     assert!(held > 0);
+    burst(&mut rig, 13, 40);
+    assert!(!is_astray(&rig), "it may ignore its window, and the client be busy");
+    rig.wait(Time::from_ms(200));
     let got = burst(&mut rig, 13, 40);
     assert!(is_astray(&rig));
     let got: Vec<u32> = got.iter().map(|s| (s.seq - S) / MSS).collect();
-    assert!(got.ends_with(&(30..40).collect::<Vec<_>>()) && got.is_sorted(), "all, in sequence: {got:?}");
+    assert!(got.ends_with(&(13..40).collect::<Vec<_>>()), "all, in sequence: {got:?}");
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn a_server_that_has_advanced_elsewhere_is_released_though_its_client_stays_unhe
     let mut rig = newreno();
     burst(&mut rig, 0, 4);
     rig.client(0, ack(4));
-    rig.wait(Time::from_ms(200));
+    rig.wait(Time::from_ms(400));
     assert_eq!(burst(&mut rig, 1000, 1001), [data(1000)]);
     assert_eq!(rig.enforcer.flows(), 1);
     rig.wait(Time::from_ms(10));
