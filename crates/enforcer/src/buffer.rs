@@ -65,8 +65,6 @@ pub(crate) struct Buffer<P> {
     twice: Vec<SackBlock>,
     /// When the newest acknowledged data arrived from the server, µs.
     pub acked_came_us: u32,
-    /// When the client was last heard of, or since when it has had reason to answer, µs.
-    pub heard_us: u32,
     /// The ACKs forwarded to the server.
     pub answers: Answers,
     /// The last acknowledgment number that was sent to the client.
@@ -96,7 +94,6 @@ impl<P: Packet> Buffer<P> {
             owes_ack: false,
             twice: Vec::new(),
             acked_came_us: now_us,
-            heard_us: now_us,
             answers: Answers::new(nxt, now_us),
             acked_to_client: segment.ack,
             newest,
@@ -157,7 +154,6 @@ impl<P: Packet> Buffer<P> {
                 .take(TWICE_MAX)
                 .collect(),
             acked_came_us: now_us.wrapping_sub(from.acked_age_us),
-            heard_us: now_us,
             answers: Answers::new(from.reported, now_us),
             acked_to_client: from.acked_to_client,
             newest,
@@ -316,13 +312,6 @@ impl<P: Packet> Buffer<P> {
         there
             .filter(|piece| !alone || before(end, piece.end()))
             .any(|piece| piece.packet.as_ref().is_some_and(|packet| packet.each() > each))
-    }
-
-    /// Whether `[seq, end)` has gaps that were found after `since_us`.
-    pub fn has_gap_since(&self, (seq, end): (u32, u32), since_us: u32) -> bool {
-        let first = self.pieces.partition_point(|piece| !after(piece.end(), seq));
-        let mut there = self.pieces.range(first..).take_while(|piece| before(piece.seq, end));
-        there.any(|piece| piece.packet.is_none() && after(piece.came_us, since_us))
     }
 
     /// Drops the copies of `[seq, end)`: they become gaps.

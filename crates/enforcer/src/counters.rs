@@ -56,7 +56,7 @@ pub struct Counters {
     pub replaced: u64,
     /// Gaps before the enforcer: packets that a server sent and that did not arrive here.
     pub gaps: u64,
-    /// Beyond the advertised window: buffered, dropped, forwarded to learn the state of the client.
+    /// Beyond the advertised window: buffered, dropped, replaced by a keep-alive to learn the client's state.
     pub beyond_window_held: u64,
     pub beyond_window_dropped: u64,
     pub beyond_window_asked: u64,

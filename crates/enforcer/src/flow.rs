@@ -38,8 +38,12 @@ const QUEUED_PACKETS: u32 = 10;
 const QUEUED_US: (u32, u32) = (4_000, 16_000);
 /// With so many packets in flight, enough ACKs follow this one.
 const THINNED_PACKETS: u32 = 16;
+/// After so long a silence, a server's data beyond its window means that others of its packets took another path: it would have
+/// retransmitted lost ones, µs.
+const ASTRAY_US: u64 = 1_000_000;
 /// Time beyond two RTTs to the server after which it counts as having nothing to send, µs: hosts send in bursts.
 const STARVED_US: u32 = 1_000;
+
 /// Bits of [`Flow::bits`].
 pub(crate) mod bit {
     pub const TIMESTAMPS: u16 = 1;
@@ -65,10 +69,6 @@ pub(crate) mod bit {
     pub const MARKED: u16 = 0x1000;
     /// Losses were found, and are not repaired yet.
     pub const LOSING: u16 = 0x2000;
-    /// The server has retransmitted its last segment since the client was last heard of.
-    pub const PROBED: u16 = 0x4000;
-    /// One segment beyond the server's window has passed, which shows what the client has: it was not heard of since.
-    pub const ASKED: u16 = 0x8000;
 }
 
 /// The environment of a flow.
@@ -87,7 +87,7 @@ pub(crate) struct Context<'a, P> {
 }
 
 impl<P> Context<'_, P> {
-    pub fn now_us(&self) -> u32 {
+    fn now_us(&self) -> u32 {
         self.now.as_us() as u32
     }
 }
@@ -195,40 +195,47 @@ impl<P: Packet> Flow<P> {
         if self.has(bit::CATCHES_UP | bit::PROMOTED) && after(segment.ack, self.relay.sock().snd_nxt) {
             self.catch_up(cx, &segment);
         }
+        let una = self.relay.sock().snd_una;
         if after(segment.ack, self.relay.sock().snd_nxt) {
             return self.unsent(cx, &segment, packet);
         }
-        self.acknowledged(cx, &segment, packet)
-    }
-
-    /// The client acknowledges what was sent from here.
-    pub fn acknowledged(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
-        let una = self.relay.sock().snd_una;
-        if !self.relay.accepts(segment) {
+        if !self.relay.accepts(&segment) {
             cx.counters.outside_window += 1;
-            let window = self.offered_at(segment);
-            return self.rewritten(cx, segment, window, packet);
+            let window = self.offered_at(&segment);
+            return self.rewritten(cx, &segment, window, packet);
         }
         if segment.flags & flags::FIN != 0 {
             self.bits |= bit::CLIENT_FIN;
             self.client_end = segment.end_seq();
         }
-        self.bits &= !(bit::ASTRAY | bit::PROBED | bit::ASKED);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.heard_us = cx.now_us();
-        }
+        self.bits &= !bit::ASTRAY;
         if after(segment.ack, una) {
             self.bits &= !bit::CATCHES_UP;
         }
-        self.relay.on_ack(cx.now, segment);
-        self.note_ece(segment);
+        self.relay.on_ack(cx.now, &segment);
+        self.note_ece(&segment);
         if let Some(buffer) = &mut self.buffer {
-            buffer.note_tsecr(segment);
+            buffer.note_tsecr(&segment);
             *cx.buffered -= buffer.acknowledge(self.relay.sock().snd_una);
         }
         self.drain(cx);
-        let action = self.answer_server(cx, una, segment, packet);
-        self.tell_twice(cx, segment, action)
+        let action = self.answer_server(cx, una, &segment, packet);
+        self.tell_twice(cx, &segment, action)
+    }
+
+    /// The client acknowledges data that was not sent from here.
+    fn unsent(&mut self, cx: &mut Context<P>, segment: &Segment, packet: P) -> Action<P> {
+        if !after(segment.ack, self.nxt()) {
+            // the server has sent that, but the client cannot have it
+            cx.counters.optimistic_dropped += 1;
+            return Action::Dropped;
+        }
+        // either it was never sent, and the server will reject it, or it took another path
+        if self.relay.accepts(segment) {
+            self.bits |= bit::ASTRAY;
+        }
+        cx.counters.acks_astray += 1;
+        Action::Forward(packet)
     }
 
     /// The ACK that the server sees.
@@ -420,9 +427,6 @@ impl<P: Packet> Flow<P> {
         let (snd_nxt, offered) = (self.relay.sock().snd_nxt, self.offered);
         let fresh = || Box::new(Buffer::new(snd_nxt, offered, now_us, segment, newest));
         let nxt = self.buffer.get_or_insert_with(fresh).nxt;
-        if self.knows_more(cx, segment) {
-            return self.end_astray(cx, packet);
-        }
         if before(segment.seq, nxt) {
             return self.take_again(cx, segment, packet);
         }
@@ -461,19 +465,28 @@ impl<P: Packet> Flow<P> {
         }
     }
 
-    /// Sends delayed data, and this packet after it.
-    pub fn pass_behind_delayed(&self, cx: &mut Context<P>, packet: P) -> Action<P> {
-        if !self.release(cx) {
+    /// Data of the server beyond its window, and not adjacent to the buffer: either it ignores the window, or packets
+    /// have taken another path for a while, and both ends have advanced.
+    fn beyond(&mut self, cx: &mut Context<P>, packet: P) -> Action<P> {
+        if self.has(bit::ASTRAY) {
+            cx.ending = Some(Ending::Astray);
             cx.counters.others_forwarded += 1;
             return Action::Forward(packet);
         }
-        cx.out.push_back((Direction::Out, packet));
-        cx.counters.sent += 1;
-        Action::Held
+        let silent_us = cx.now.as_us().saturating_sub(self.relay.sock().delivered_mstamp);
+        if self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty()) && silent_us > ASTRAY_US {
+            // the client's answer to a keep-alive (RFC 9293 3.8.4) will show what it has
+            cx.counters.beyond_window_asked += 1;
+            let mut ask = packet.bare();
+            ask.set_seq(self.relay.sock().snd_una.wrapping_sub(1));
+            return Action::Rewritten(ask);
+        }
+        cx.counters.beyond_window_dropped += 1;
+        Action::Dropped
     }
 
     /// The number after the last that the server has sent.
-    pub fn nxt(&self) -> u32 {
+    fn nxt(&self) -> u32 {
         self.buffer.as_ref().map_or(self.relay.sock().snd_nxt, |buffer| buffer.nxt)
     }
 
@@ -486,7 +499,13 @@ impl<P: Packet> Flow<P> {
             return Action::Forward(packet);
         }
         cx.ending = Some(Ending::Reset);
-        self.pass_behind_delayed(cx, packet)
+        if !self.release(cx) {
+            cx.counters.others_forwarded += 1;
+            return Action::Forward(packet);
+        }
+        cx.out.push_back((Direction::Out, packet));
+        cx.counters.sent += 1;
+        Action::Held
     }
 
     /// Sends delayed data unchanged. False: there is none.
@@ -626,9 +645,6 @@ impl<P: Packet> Flow<P> {
         }
         let starved = self.is_starved(cx);
         let buffer = self.buffer.as_mut().expect("made before");
-        if buffer.is_empty() {
-            buffer.heard_us = cx.now_us();
-        }
         if gap > 0 {
             cx.counters.gaps += 1;
             buffer.push(cx.now_us(), gap, (0, None));
@@ -770,6 +786,6 @@ pub(crate) fn in_flight(relay: &Relay) -> u32 {
 }
 
 /// From an ACK to the right edge of a window, bytes.
-pub(crate) fn room(edge: u32, ack: u32) -> u32 {
+fn room(edge: u32, ack: u32) -> u32 {
     if after(edge, ack) { edge.wrapping_sub(ack) } else { 0 }
 }

@@ -40,7 +40,6 @@
 
 mod annotated;
 mod answers;
-mod astray;
 mod buffer;
 mod checkpoint;
 mod counters;

@@ -3,7 +3,6 @@
 mod abuse;
 mod behaviour;
 mod completion;
-mod paths;
 mod rig;
 mod segments;
 mod transparency;

@@ -26,7 +26,7 @@ const LUCKS: u64 = 200;
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finish {
+enum Finish {
     /// Each end closes when it has written all.
     Each,
     /// The client closes at once, and continues to receive.
@@ -36,30 +36,30 @@ pub(crate) enum Finish {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub seed: u64,
+struct Case {
+    seed: u64,
     /// The probabilities of the links' faults.
-    pub luck: u64,
-    pub configs: [Config; 2],
-    pub enforced: &'static Algorithm,
+    luck: u64,
+    configs: [Config; 2],
+    enforced: &'static Algorithm,
     /// Which end opens the connection.
-    pub opener: usize,
-    pub bytes: [u64; 2],
-    pub out: [Wire; 2],
-    pub back: [Wire; 2],
-    pub finish: Finish,
-    pub iss: [u32; 2],
+    opener: usize,
+    bytes: [u64; 2],
+    out: [Wire; 2],
+    back: [Wire; 2],
+    finish: Finish,
+    iss: [u32; 2],
     /// The enforcer's limits.
-    pub buffer_bytes: usize,
+    buffer_bytes: usize,
     /// Another enforcer echoes marks in the client's place.
-    pub echoes: bool,
+    echoes: bool,
     /// Events, in order.
-    pub events: Vec<(Time, Event)>,
+    events: Vec<(Time, Event)>,
 }
 
 /// Events during a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+enum Event {
     /// The links of a hop fail, or recover. 0: the server's.
     Cut { hop: usize, on: bool },
     /// The client's RTT to the enforcer changes.
@@ -76,8 +76,6 @@ pub(crate) enum Event {
     Crash,
     /// The enforcer is removed; what it buffered is sent.
     Stop,
-    /// Packets of the server, and of the client, pass by the enforcer, or come to it.
-    Detour([bool; 2]),
     /// Another enforcer takes over.
     HandOver,
     /// The standby hears of what has changed.
@@ -110,12 +108,12 @@ fn any_events(random: &mut Random) -> Vec<(Time, Event)> {
     events
 }
 
-pub(crate) fn any_algorithm(random: &mut Random) -> &'static Algorithm {
+fn any_algorithm(random: &mut Random) -> &'static Algorithm {
     let all = Algorithm::builtins();
     &all[random.below(all.len() as u64) as usize]
 }
 
-pub(crate) fn any_config(random: &mut Random) -> Config {
+fn any_config(random: &mut Random) -> Config {
     let receive_buffer = [20_000, 64_000, 300_000, 6 << 20, 500 << 20][random.below(5) as usize];
     Config {
         mtu: [576, 1280, 1500, 1500, 9000][random.below(5) as usize],
@@ -140,7 +138,7 @@ pub(crate) fn any_config(random: &mut Random) -> Config {
 }
 
 /// Log-uniform up to `most`; one in eight is zero.
-pub(crate) fn any_size(random: &mut Random, most: u64) -> u64 {
+fn any_size(random: &mut Random, most: u64) -> u64 {
     if random.below(8) == 0 {
         return 0;
     }
@@ -207,14 +205,12 @@ fn hard_case(seed: u64) -> Case {
 
 /// A run's result.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Outcome {
-    pub received: [u64; 2],
-    pub finished: bool,
-    pub longest_quiet: Time,
-    /// The longest that the server may wait before it retransmits.
-    pub patience: Time,
-    pub took: Time,
-    pub counters: Counters,
+struct Outcome {
+    received: [u64; 2],
+    finished: bool,
+    longest_quiet: Time,
+    took: Time,
+    counters: Counters,
 }
 
 impl Outcome {
@@ -366,10 +362,6 @@ impl Run {
                     world.enforcer = self.standby.take().or(world.enforcer.take());
                     world.watch.forget_offers();
                 }
-                Event::Detour(detour) => {
-                    world.detour = detour;
-                    world.watch.is_partial = true;
-                }
                 Event::Crash => world.enforcer.iter_mut().for_each(|old| *old = enforcer(case)),
                 Event::Stop => {
                     world.enforcer.iter_mut().for_each(|enforcer| enforcer.release(world.now));
@@ -389,20 +381,10 @@ impl Run {
     }
 }
 
-/// The longest that the server waits before it retransmits without an ACK, for the largest of its estimates so far: a probe (RFC 8985
-/// 7.2) and then a timeout (RFC 6298 2, with Linux's minimum).
-fn patience_of(end: &Endpoint, (srtt_us, mdev_us): &mut (u32, u32)) -> Time {
-    (*srtt_us, *mdev_us) = ((end.sock().srtt_us >> 3).max(*srtt_us), end.sock().mdev_us.max(*mdev_us));
-    let timeout_us = if *srtt_us == 0 { 1_000_000 } else { *srtt_us + (*mdev_us).max(200_000) };
-    Time::from_us(u64::from(2 * *srtt_us + timeout_us))
-}
-
-pub(crate) fn run(case: &Case, enforced: bool) -> Outcome {
+fn run(case: &Case, enforced: bool) -> Outcome {
     let mut run = begin(case, enforced);
     let mut last = (Time::ZERO, run.progress());
     let mut longest_quiet = Time::ZERO;
-    let mut estimates = (0, 0);
-    let mut patience = Time::ZERO;
     let mut finished = false;
     loop {
         run.befall(case);
@@ -412,7 +394,6 @@ pub(crate) fn run(case: &Case, enforced: bool) -> Outcome {
             last = (run.world.now, progress);
         }
         longest_quiet = longest_quiet.max(run.world.now.saturating_sub(last.0));
-        patience = patience.max(patience_of(&run.world.ends[0], &mut estimates));
         let closed = run.world.ends.iter().filter(|end| end.is_closed()).count();
         finished = finished || (closed == 2 && run.deaf == [false; 2]) || (run.reset && closed > 0);
         if finished || run.world.now > LONGEST || !run.world.step() {
@@ -431,7 +412,6 @@ pub(crate) fn run(case: &Case, enforced: bool) -> Outcome {
         received: [world.ends[0].received(), world.ends[1].received()],
         finished,
         longest_quiet,
-        patience,
         took: world.now,
         counters: world.enforcer.as_ref().map_or_else(Counters::default, |enforcer| *enforcer.counters()),
     }

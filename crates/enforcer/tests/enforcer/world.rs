@@ -55,8 +55,6 @@ pub struct Watch {
     client_recent: Option<u32>,
     /// The client's last segment.
     client_last: Segment,
-    /// ACKs may pass elsewhere: what the server is offered is not known.
-    pub is_partial: bool,
     pub complaint: Option<String>,
 }
 
@@ -98,7 +96,7 @@ impl Watch {
     fn on_answer(&mut self, now: Time, sent: &Segment, seen: &Segment) {
         let edge = |segment: &Segment| segment.ack.wrapping_add(segment.window);
         let is_newest = self.forwarded.is_none_or(|(ack, _)| !after(ack, seen.ack));
-        if self.is_partial || seen.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK || !is_newest {
+        if seen.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK || !is_newest {
             return;
         }
         let mut furthest = self.forwarded.map_or(edge(seen), |(_, edge)| edge);
@@ -163,8 +161,6 @@ pub struct World {
     pub watch: Watch,
     /// Time does not go beyond.
     pub alarm: Time,
-    /// Packets from the server, and from the client, pass by the enforcer.
-    pub detour: [bool; 2],
     addresses: [End; 2],
     flying: BTreeMap<(Time, u64), (Place, Simulated)>,
     order: u64,
@@ -184,7 +180,6 @@ impl World {
             random: Random(seed ^ 0x5eed),
             watch: Watch::default(),
             alarm: Time::NEVER,
-            detour: [false; 2],
             addresses,
             flying: BTreeMap::new(),
             order: 0,
@@ -264,9 +259,6 @@ impl World {
     fn arrive(&mut self, place: Place, packet: Simulated) {
         let packet = if place == Place::Client { self.pass_echo(Direction::Out, packet) } else { packet };
         match place {
-            Place::Middle(direction) if self.detour[usize::from(direction == Direction::In)] => {
-                self.leave(direction, packet);
-            }
             Place::Middle(direction) => {
                 let Some(enforcer) = &mut self.enforcer else { return self.leave(direction, packet) };
                 let (sent, outside) = (packet.segment, enforcer.counters().outside_window);

@@ -1,7 +1,6 @@
 //! One behaviour at a time.
 
 mod answers;
-mod astray;
 mod checkpoint;
 mod ecn;
 mod listing;
@@ -205,6 +204,31 @@ fn a_servers_smaller_path_mtu_is_adopted() {
     assert!(again.iter().any(|s| s.seq == S) && again.iter().all(|s| u32::from(s.len) <= SMALL), "{again:?}");
     assert_eq!(rig.client(0, ack(4)).map(|s| s.ack), Some(S + end));
     goes_on(&mut rig, 4);
+}
+
+#[test]
+fn packets_that_took_another_path_for_a_while_are_not_awaited() {
+    // the client acknowledges first; or the server sends, and a keep-alive asks the client
+    for client_first in [true, false] {
+        let mut rig = newreno();
+        burst(&mut rig, 0, 4);
+        rig.client(0, ack(4));
+        let far = 1000;
+        if client_first {
+            let beyond = Segment { window: 1 << 20, ..ack(far) };
+            assert_eq!(rig.client(0, beyond), Some(beyond), "for the server to judge");
+        } else {
+            assert_eq!(burst(&mut rig, far, far + 1), [], "it might cheat");
+            rig.wait(Time::from_secs(1) + Time::from_us(1));
+            let asked: Vec<_> = burst(&mut rig, far, far + 1).iter().map(|s| (s.seq, s.len)).collect();
+            assert_eq!(asked, [(S + 4 * MSS - 1, 0)], "a keep-alive");
+            let answer = segment(C, S + far * MSS, 0);
+            assert_eq!(rig.client(0, answer), Some(answer));
+        }
+        assert_eq!(rig.enforcer.flows(), 1, "one end alone is not enough");
+        assert_eq!(burst(&mut rig, far, far + 2), [data(far), data(far + 1)]);
+        assert_eq!((rig.enforcer.flows(), rig.enforcer.counters().flows_astray), (0, 1));
+    }
 }
 
 #[test]
