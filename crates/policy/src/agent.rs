@@ -7,7 +7,7 @@
 use crate::beacon::Beacon;
 use crate::cue::Cue;
 use crate::expression::{Expression, Place};
-use crate::population::Ports;
+use crate::ports::Ports;
 use crate::program::{Entity, Facts};
 use crate::select::Sessions;
 use crate::settings::Settings;

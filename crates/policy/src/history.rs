@@ -2,7 +2,8 @@
 
 use crate::expression::Expression;
 use crate::model::Policy;
-use crate::population::{Boundary, Population, Ports, every_hop_marks};
+use crate::population::{Boundary, Population, every_hop_marks};
+use crate::ports::Ports;
 use crate::program::{Facts, Input, Inputs};
 use crate::switch::{Switch, Turn};
 use crate::unit::Unit;

@@ -24,6 +24,7 @@ mod history;
 mod model;
 mod oracle;
 mod population;
+mod ports;
 mod program;
 mod read;
 mod seen;

@@ -2,7 +2,7 @@
 
 use crate::cue::place_of;
 use crate::model::Rollout;
-use crate::view::{Link, NetworkView};
+use crate::view::NetworkView;
 use std::collections::BTreeMap;
 use units::Time;
 
@@ -137,28 +137,6 @@ pub(crate) fn every_hop_marks(view: &NetworkView) -> Vec<f64> {
         }
     }
     hosts.into_iter().map(|node| node.map_or(f64::NAN, |node| marks[root(&mut parents, node)])).collect()
-}
-
-/// The links at whose end is a host, by places in the view: the ports in front of hosts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Ports(Vec<(usize, usize)>);
-
-impl Ports {
-    /// Those of a view.
-    pub(crate) fn of_view(view: &NetworkView) -> Ports {
-        let hosts: BTreeMap<&str, usize> =
-            view.hosts.iter().enumerate().map(|(i, host)| (host.name.as_str(), i)).collect();
-        let to_host = |(i, link): (usize, &Link)| Some((*hosts.get(link.to.as_str())?, i));
-        let mut ports: Vec<(usize, usize)> = view.links.iter().enumerate().filter_map(to_host).collect();
-        ports.sort_unstable();
-        Ports(ports)
-    }
-
-    /// Those of a host.
-    pub(crate) fn of(&self, host: usize) -> impl Iterator<Item = usize> {
-        let first = self.0.partition_point(|(of, _)| *of < host);
-        self.0[first..].iter().take_while(move |(of, _)| *of == host).map(|(_, link)| *link)
-    }
 }
 
 /// The part of the network that a node is in.

@@ -3,7 +3,7 @@
 //! Everything is an f64 and NaN is "not known". What is not known stays so through arithmetic and comparisons; `&&` and `||`
 //! give an answer where one side alone decides, as CEL has it for errors. Nothing is allocated.
 
-use crate::population::Ports;
+use crate::ports::Ports;
 use crate::variable::{Read, Scope, Variable};
 use crate::view::{FlowGroup, Host, Link, NetworkView};
 

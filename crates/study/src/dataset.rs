@@ -8,10 +8,12 @@
 //! A run is done if the dataset has it with the same scenario, every default written out, the same files that it names, and the same
 //! version of the program. What has these has the same bytes wherever it is simulated.
 
+use crate::done::{Done, Kept};
 use crate::failure::Failure;
 use crate::monitor::{Monitor, Progress};
+use crate::request::RunRequest;
 use crate::request::{Backend, results_folder};
-use crate::run::{Done, Kept, RunRequest, prepare, speed};
+use crate::run::{prepare, speed};
 use crate::stop::Stop;
 use crate::sweep::{Job, run_one, threads_of};
 use crate::unvaried::unvaried;

@@ -16,11 +16,13 @@ pub(crate) use calibration::{Figure, SCENARIO, SCENARIO_TEXT, Table as Calibrati
 pub(crate) use model::model_of;
 pub use tell::tables as model_tables;
 
+use crate::done::{Done, Kept};
 use crate::failure::Failure;
 use crate::monitor::Monitor;
 use crate::place::place_of;
 use crate::request::Backend;
-use crate::run::{Done, Kept, RunRequest, prepare, speed, title};
+use crate::request::RunRequest;
+use crate::run::{prepare, speed, title};
 use crate::sweep::{Job, run_all};
 use results::{FlowRow, Maker, OfModel, RunResults, Slowdown, SlowdownOf, Story, Summary, SweepWriter, write_run};
 use scenario::Scenario;

@@ -13,6 +13,7 @@
 
 mod dataset;
 mod demo;
+mod done;
 pub mod emu;
 mod failure;
 mod fast;
@@ -37,14 +38,15 @@ mod unvaried;
 
 pub use dataset::{Shipped, Sweep, sweep};
 pub use demo::{Compared, Demonstrated, Estimate, Group, Turn, demonstrate};
+pub use done::{Done, Kept};
 pub use failure::Failure;
 pub use fast::{model_tables, run_fast};
 pub use known::{algorithm_names, load_policy, load_scenario, parse_policy, policy_words, read_policy, read_scenario};
 pub use monitor::{Event, Monitor, Sink};
 pub use overview::tables;
 pub use reproduce::{DctcpOptions, ParityOptions, Reproduced, Request, STUDIES, Study, TconOptions, Wanted, reproduce};
-pub use request::{Backend, all_cores, results_folder};
-pub use run::{Batch, Done, Kept, RunRequest, Words, run, simulate, write};
+pub use request::{Backend, RunRequest, all_cores, results_folder};
+pub use run::{Batch, Words, run, simulate, write};
 pub use slower::Slower;
 pub use source::Source;
 pub use stop::Stop;

@@ -1,6 +1,6 @@
 //! Tables of runs, as text.
 
-use crate::run::Kept;
+use crate::done::Kept;
 use crate::table::{Table, number, optional};
 use results::{Slowdown, SlowdownOf, Summary};
 

@@ -2,8 +2,7 @@
 
 use crate::failure::Failure;
 use crate::monitor::Monitor;
-use crate::request::results_folder;
-use crate::run::RunRequest;
+use crate::request::{RunRequest, results_folder};
 use crate::sweep::Job;
 use results::{Content, Maker};
 use scenario::Bundle;

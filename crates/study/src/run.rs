@@ -1,74 +1,18 @@
 //! Runs a scenario file and writes a folder of results.
 
+use crate::done::{Done, Kept};
 use crate::emu::{self, Attempts, Origin};
 use crate::failure::Failure;
 use crate::known::{check_algorithm_files, read_scenario, unused};
 use crate::monitor::Monitor;
 use crate::place::{place_of, refuse_other};
-use crate::request::{Backend, all_cores};
-use crate::slower::Slower;
-use crate::source::Source;
+use crate::request::{Backend, RunRequest};
 use crate::sweep::{Job, run_all};
 use crate::unvaried::unvaried;
-use results::{
-    Content, Maker, RunInfo, RunResults, RunSummary, SelfCheck, Story, Summary, SweepWriter, WriteError, write_run,
-};
+use results::{Content, Maker, RunInfo, RunResults, SelfCheck, Story, SweepWriter, WriteError, write_run};
 use scenario::{Run, Scenario};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
-
-/// A scenario to run, and how.
-#[derive(Clone, Debug)]
-pub struct RunRequest {
-    /// The scenario.
-    pub scenario: Source,
-    /// Overrides of the scenario, dotted: `KEY=VALUE`.
-    pub sets: Vec<String>,
-    /// Folder of the results [default: by the scenario's name]. One that an earlier run made is replaced by a repetition of that run.
-    pub out: Option<PathBuf>,
-    /// Replace results of another content as well.
-    pub replace: bool,
-    /// Cores: simulations in parallel, and threads of one where the network is large and there are cores left. Results do not depend
-    /// on it.
-    pub workers: usize,
-    /// The backend.
-    pub backend: Backend,
-    /// How slowly the emulator runs.
-    pub slower: Slower,
-}
-
-impl RunRequest {
-    /// Without overrides, simulated.
-    pub fn new(scenario: impl Into<Source>) -> RunRequest {
-        let scenario = scenario.into();
-        let (backend, slower) = (Backend::Sim, Slower::default());
-        RunRequest { scenario, sets: Vec::new(), out: None, replace: false, workers: all_cores(), backend, slower }
-    }
-}
-
-/// A scenario's results.
-#[derive(Clone, Debug)]
-pub struct Done {
-    /// Its name.
-    pub scenario: String,
-    /// The results folder; it contains `report.html`.
-    pub out: PathBuf,
-    /// Its runs, in order.
-    pub runs: Vec<Kept>,
-    /// Speed, and the emulator's self-checks.
-    pub info: RunInfo,
-}
-
-/// The part of a run that is kept after its tables are written.
-#[derive(Clone, Debug)]
-pub struct Kept {
-    /// Unique among the runs.
-    pub name: String,
-    /// Its parameters.
-    pub parameters: Vec<(String, String)>,
-    /// Its measurements.
-    pub summary: Summary,
-}
 
 /// Runs the scenario.
 ///
@@ -145,19 +89,6 @@ fn write_sweep(out: &Path, runs: &[&RunResults], title: &str, info: &RunInfo) ->
     let mut sweep = SweepWriter::create(out)?;
     runs.iter().try_for_each(|run| sweep.add(run))?;
     sweep.finish(&Story::new(title), Some(info))
-}
-
-impl Kept {
-    /// Without the tables.
-    pub fn of(run: &RunResults) -> Kept {
-        let RunResults { name, parameters, summary, .. } = run;
-        Kept { name: name.clone(), parameters: parameters.clone(), summary: summary.clone() }
-    }
-
-    /// As JSON.
-    pub fn summary(&self) -> RunSummary<'_> {
-        RunSummary { name: &self.name, folder: None, parameters: &self.parameters, summary: &self.summary }
-    }
 }
 
 /// The checked runs of a request.

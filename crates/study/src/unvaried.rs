@@ -1,6 +1,6 @@
 //! Parameters whose values made no difference: seeds of a scenario in which nothing is random, or a timeout that never came.
 
-use crate::run::Kept;
+use crate::done::Kept;
 use results::Summary;
 use std::collections::BTreeMap;
 

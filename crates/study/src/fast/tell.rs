@@ -1,6 +1,6 @@
 //! A model's results as text.
 
-use crate::run::Kept;
+use crate::done::Kept;
 use crate::table::{Table, number};
 use results::{ModelError, SlowdownOf};
 use std::fmt::Write as _;

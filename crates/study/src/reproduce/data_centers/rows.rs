@@ -2,7 +2,7 @@
 
 use super::cases::{Case, Network, SIZES, Traffic};
 use super::measured::{QUANTITIES, Value};
-use crate::run::Kept;
+use crate::done::Kept;
 use crate::statistics::median;
 use results::Comparison;
 
